@@ -1,0 +1,37 @@
+// rooflined: one binary, its subcommands on the command line.
+
+#include "daemon/commands.h"
+#include "daemon/logging.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+
+int main(int argc, char** argv) {
+  using namespace rooflined::daemon;
+  start_logging();
+  int exit_status = 0;
+  try {
+    CLI::App app("Measures how much of a node's memory bandwidth LLM token generation uses (MBU).", "rooflined");
+    app.set_version_flag("--version", std::string("rooflined ") + ROOFLINED_VERSION);
+    app.require_subcommand(1);
+    add_run_command(app, exit_status);
+    add_replay_command(app, exit_status);
+    add_membw_command(app, exit_status);
+    add_inspect_command(app, exit_status);
+    add_check_config_command(app, exit_status);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+      std::fprintf(stderr, "rooflined: %s (see rooflined --help)\n", error.what());
+      return 2;
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rooflined: %s\n", error.what());
+    return 2;
+  }
+  return exit_status;
+}

@@ -1,0 +1,162 @@
+// Everything that one scrape can show, as plain values. Made on the capture thread about once a second, published as a
+// shared pointer to const, read by any thread. metrics/export turns it into Prometheus text and JSON; names and help texts
+// are in metrics/catalogue.h.
+//
+// Absent, not zero: an optional without a value is a series that is not exported.
+
+#pragma once
+
+#include "metrics/base/time.h"
+#include "metrics/base/units.h"
+#include "metrics/exchange.h"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rooflined {
+
+// Bounds of the four latency histograms in seconds, ascending; the last bucket (+Inf) is implied.
+// First bucket 0.25 ms: merged frames and bursts arrive within a millisecond of each other.
+inline constexpr std::array<double, 18> kTokenLatencyBounds = {0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01,
+                                                               0.015,   0.02,   0.03,  0.04,  0.05,  0.075,
+                                                               0.1,     0.15,   0.25,  0.5,   1,     2.5};
+inline constexpr std::array<double, 14> kRequestLatencyBounds = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
+                                                                 2.5,  5,     10,   30,  60,   120, 300};
+
+struct HistogramSnapshot {
+  std::vector<std::uint64_t> bucket_counts;  // not cumulative; one more than the bounds
+  std::uint64_t count = 0;
+  double sum = 0;
+};
+
+struct LatencyQuantiles {
+  double mean = 0;
+  double p50 = 0;
+  double p95 = 0;
+  double p99 = 0;
+};
+
+struct WindowSnapshot {
+  std::string window;  // as in the settings: "1m"
+  double tokens_per_second = 0;
+  double decode_busy_ratio = 0;
+  std::optional<double> decode_bandwidth_ratio;   // absent while bandwidth or geometry are unknown
+  std::optional<double> decode_bytes_per_second;  // absent while the geometry is unknown
+  // Absent without decode in the window.
+  std::optional<double> mbu_ratio;
+  std::optional<double> tokens_per_second_bound;
+  std::optional<double> batch_size;
+  std::optional<double> context_tokens;
+  std::optional<LatencyQuantiles> itl_seconds;
+};
+
+struct GeometrySnapshot {
+  std::string architecture;
+  std::string source;
+  double dense_bytes = 0;
+  double expert_bytes_total = 0;
+  double kv_bytes_per_token = 0;
+};
+
+struct TargetSnapshot {
+  std::string target;   // unique: "llama.cpp-8080"
+  std::string server;   // family_name()
+  std::string version;  // empty while unknown
+  std::string model;    // a name that the server lists, "unknown" where it lists none
+  std::uint16_t port = 0;
+  bool up = true;
+
+  // Counters since the target appeared.
+  double output_tokens = 0;
+  double prompt_tokens = 0;
+  double decode_tokens = 0;
+  double decode_passes = 0;
+  double decode_sequence_seconds = 0;
+  double decode_busy_seconds = 0;
+  double decode_prefill_overlap_seconds = 0;
+  double decode_bytes_dense = 0;
+  double decode_bytes_experts = 0;
+  double decode_bytes_kv = 0;
+  std::array<std::uint64_t, 3> requests{};      // by Outcome
+  std::array<double, 3> tokens_by_source{};     // by TokenSource
+  HistogramSnapshot inter_token_latency;        // kTokenLatencyBounds
+  HistogramSnapshot inter_event_latency;        // kTokenLatencyBounds
+  HistogramSnapshot time_to_first_token;        // kRequestLatencyBounds
+  HistogramSnapshot request_duration;           // kRequestLatencyBounds
+  std::map<std::string, std::uint64_t> decode_exits;  // ways out of decode: "overtaken", "loss", "silence", "late"
+
+  // Gauges.
+  std::uint64_t active_sequences = 0;
+  std::uint64_t exchanges_in_flight = 0;
+  bool ceiling_exceeded = false;
+  std::optional<BytesPerSecond> bandwidth;
+  std::optional<GeometrySnapshot> geometry;
+  std::vector<std::string> caveats;  // reasons of ledger.md, each at most once
+  std::vector<WindowSnapshot> windows;
+};
+
+struct NodeRatioSnapshot {
+  std::string window;
+  std::string memory;  // "ram" or "gpu"
+  double ratio = 0;
+};
+
+struct CeilingCellSnapshot {
+  std::string kernel;
+  unsigned threads = 0;
+  BytesPerSecond best = 0;
+  BytesPerSecond median = 0;
+  bool stable = false;
+};
+
+struct CeilingSnapshot {
+  std::string source;  // "measured", "configured", "observed"
+  std::string kernel;  // empty unless measured
+  unsigned threads = 0;
+  BytesPerSecond bytes_per_second = 0;
+  std::optional<BytesPerSecond> median_bytes_per_second;
+  std::optional<double> median_to_best;
+  std::optional<double> age_seconds;
+  std::optional<WallTime> last_success;
+  bool stable = false;
+  bool suspect = false;
+  bool stale = false;
+  std::vector<CeilingCellSnapshot> cells;  // of the last measurement
+};
+
+struct CaptureSnapshot {
+  std::string interface;
+  std::uint64_t packets = 0;
+  std::uint64_t dropped_packets = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t gaps = 0;
+  std::uint64_t missing_bytes = 0;
+  std::uint64_t flows = 0;
+  std::uint64_t clock_steps = 0;
+  std::map<std::string, std::uint64_t> flows_ignored;  // by reason
+  std::map<std::string, std::uint64_t> parse_errors;   // by reason
+};
+
+struct CollectorSnapshot {
+  std::string name;  // "tap", "ceiling", "model", "server"
+  bool up = true;
+  double duration_seconds = 0;  // of the last update
+};
+
+struct Snapshot {
+  WallTime taken_at;
+  std::vector<TargetSnapshot> targets;  // by name
+  std::vector<NodeRatioSnapshot> node_ratios;
+  std::optional<CeilingSnapshot> ceiling;
+  std::array<std::uint64_t, 4> ceiling_measurements{};  // adopted, unstable, suspect, aborted
+  std::optional<bool> idle;                             // absent where nothing waits for an idle window
+  std::map<std::string, bool> idle_blocked;             // by reason: 1 while it blocks
+  CaptureSnapshot capture;
+  std::vector<CollectorSnapshot> collectors;
+};
+
+}  // namespace rooflined
