@@ -13,7 +13,8 @@ namespace rooflined::daemon {
 namespace {
 
 spdlog::logger& logger() {
-  static const auto instance = std::make_shared<spdlog::logger>("rooflined", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  static const auto instance =
+      std::make_shared<spdlog::logger>("rooflined", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   return *instance;
 }
 
@@ -24,8 +25,8 @@ void write_to_journal(log::Level level, std::string_view line) {
 }
 
 void write_to_terminal(log::Level level, std::string_view line) {
-  static constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
-                                                          spdlog::level::err};
+  static constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
+                                                          spdlog::level::warn, spdlog::level::err};
   logger().log(kLevels[static_cast<int>(level)], "{}", line);
 }
 

@@ -41,8 +41,7 @@ double Geometry::kv_bytes(double context) const {
 double Geometry::kv_bytes_sum(double context_first, double count) const {
   double bytes = state_bytes_per_sequence * std::max(count, 0.0);
   for (const KvGroup& group : kv_groups) {
-    bytes += static_cast<double>(group.layers) * group.bytes_per_token *
-             capped_sum(context_first, count, group.window);
+    bytes += static_cast<double>(group.layers) * group.bytes_per_token * capped_sum(context_first, count, group.window);
   }
   return bytes;
 }

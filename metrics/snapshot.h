@@ -1,6 +1,6 @@
 // Everything that one scrape can show, as plain values. Made on the capture thread about once a second, published as a
-// shared pointer to const, read by any thread. metrics/export turns it into Prometheus text and JSON; names and help texts
-// are in metrics/catalogue.h.
+// shared pointer to const, read by any thread. metrics/export turns it into Prometheus text and JSON; names and help
+// texts are in metrics/catalogue.h.
 //
 // Absent, not zero: an optional without a value is a series that is not exported.
 
@@ -21,9 +21,8 @@ namespace rooflined {
 
 // Bounds of the four latency histograms in seconds, ascending; the last bucket (+Inf) is implied.
 // First bucket 0.25 ms: merged frames and bursts arrive within a millisecond of each other.
-inline constexpr std::array<double, 18> kTokenLatencyBounds = {0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01,
-                                                               0.015,   0.02,   0.03,  0.04,  0.05,  0.075,
-                                                               0.1,     0.15,   0.25,  0.5,   1,     2.5};
+inline constexpr std::array<double, 18> kTokenLatencyBounds = {
+    0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5};
 inline constexpr std::array<double, 14> kRequestLatencyBounds = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
                                                                  2.5,  5,     10,   30,  60,   120, 300};
 
@@ -81,12 +80,12 @@ struct TargetSnapshot {
   double decode_bytes_dense = 0;
   double decode_bytes_experts = 0;
   double decode_bytes_kv = 0;
-  std::array<std::uint64_t, 3> requests{};      // by Outcome
-  std::array<double, 3> tokens_by_source{};     // by TokenSource
-  HistogramSnapshot inter_token_latency;        // kTokenLatencyBounds
-  HistogramSnapshot inter_event_latency;        // kTokenLatencyBounds
-  HistogramSnapshot time_to_first_token;        // kRequestLatencyBounds
-  HistogramSnapshot request_duration;           // kRequestLatencyBounds
+  std::array<std::uint64_t, 3> requests{};            // by Outcome
+  std::array<double, 3> tokens_by_source{};           // by TokenSource
+  HistogramSnapshot inter_token_latency;              // kTokenLatencyBounds
+  HistogramSnapshot inter_event_latency;              // kTokenLatencyBounds
+  HistogramSnapshot time_to_first_token;              // kRequestLatencyBounds
+  HistogramSnapshot request_duration;                 // kRequestLatencyBounds
   std::map<std::string, std::uint64_t> decode_exits;  // ways out of decode: "overtaken", "loss", "silence", "late"
 
   // Gauges.

@@ -1,8 +1,8 @@
 // What the TCP stage tells the HTTP stage about one connection.
 //
-// The TCP stage makes one handler for each connection to a watched port and calls it on the capture thread. Bytes come in
-// stream order for each direction; the two directions interleave in the order of capture. A gap stands for bytes that will
-// never come: the handler must find its own way back into the stream.
+// The TCP stage makes one handler for each connection to a watched port and calls it on the capture thread. Bytes come
+// in stream order for each direction; the two directions interleave in the order of capture. A gap stands for bytes
+// that will never come: the handler must find its own way back into the stream.
 
 #pragma once
 
@@ -32,12 +32,12 @@ struct Gap {
 };
 
 enum class CloseCause : std::uint8_t {
-  kFinished,     // both FINs
+  kFinished,  // both FINs
   kResetByClient,
   kResetByServer,
-  kReplaced,     // the same four-tuple began anew (port reuse)
-  kIdle,         // nothing for the idle limit
-  kEvicted,      // a bound on connections or memory was reached
+  kReplaced,  // the same four-tuple began anew (port reuse)
+  kIdle,      // nothing for the idle limit
+  kEvicted,   // a bound on connections or memory was reached
   kEndOfCapture,
 };
 
@@ -52,16 +52,16 @@ class ConnectionHandler {
  public:
   virtual ~ConnectionHandler() = default;
 
-  // One segment's worth of new bytes, or what is left of it after overlap. `captured_at` is when these bytes crossed the
-  // wire, not when the hole in front of them was filled. `bytes` is valid during the call only.
+  // One segment's worth of new bytes, or what is left of it after overlap. `captured_at` is when these bytes crossed
+  // the wire, not when the hole in front of them was filled. `bytes` is valid during the call only.
   virtual void on_bytes(Direction direction, std::span<const std::byte> bytes, LineTime captured_at) = 0;
   virtual void on_gap(Direction direction, const Gap& gap) = 0;
   // The FIN of this direction was reached in order; the other may go on.
   virtual void on_half_close(Direction direction, LineTime at) = 0;
   // The last call.
   virtual void on_close(CloseCause cause, LineTime at) = 0;
-  // True when this handler has seen enough to know that the connection is of no interest (TLS, HTTP/2, other traffic): the
-  // TCP stage then drops it and its bytes.
+  // True when this handler has seen enough to know that the connection is of no interest (TLS, HTTP/2, other traffic):
+  // the TCP stage then drops it and its bytes.
   virtual bool lost_interest() const = 0;
 };
 

@@ -39,8 +39,8 @@ struct CaptureStats {
 class PacketSource {
  public:
   virtual ~PacketSource() = default;
-  // Delivers what is there and returns; waits at most about `timeout` for a first packet. An error is final (interface gone,
-  // damaged file): what was delivered before it stays good.
+  // Delivers what is there and returns; waits at most about `timeout` for a first packet. An error is final (interface
+  // gone, damaged file): what was delivered before it stays good.
   virtual Result<ReadOutcome> read(PacketSink& sink, std::chrono::milliseconds timeout) = 0;
   virtual CaptureStats stats() = 0;
 };

@@ -15,8 +15,12 @@ std::atomic<Sink> current_sink{write_to_stderr};
 
 }  // namespace
 
-void set_sink(Sink sink) { current_sink.store(sink); }
+void set_sink(Sink sink) {
+  current_sink.store(sink);
+}
 
-void write(Level level, std::string_view line) { current_sink.load()(level, line); }
+void write(Level level, std::string_view line) {
+  current_sink.load()(level, line);
+}
 
 }  // namespace rooflined::log

@@ -1,7 +1,8 @@
 // The kinds of time, which do not convert into each other.
 //
 //   CaptureTime    the stamp on a packet: the kernel's wall clock (CLOCK_REALTIME) at the moment of capture
-//   LineTime       CaptureTime plus the offset that the tap keeps: never steps back by more than a second, so a clock set
+//   LineTime       CaptureTime plus the offset that the tap keeps: never steps back by more than a second, so a clock
+//   set
 //                  by hand does not make a negative interval. All stages behind the tap know this one only.
 //   MonotonicTime  CLOCK_MONOTONIC: timers, schedules, abort latency
 //   WallTime       shown to people, written into files
@@ -53,7 +54,11 @@ using LineTime = TimePoint<LineEpoch>;
 using MonotonicTime = TimePoint<MonotonicEpoch>;
 using WallTime = TimePoint<WallEpoch>;
 
-constexpr double to_seconds(Duration d) { return static_cast<double>(d.count()) * 1e-9; }
-constexpr Duration from_seconds(double seconds) { return Duration(static_cast<std::int64_t>(seconds * 1e9)); }
+constexpr double to_seconds(Duration d) {
+  return static_cast<double>(d.count()) * 1e-9;
+}
+constexpr Duration from_seconds(double seconds) {
+  return Duration(static_cast<std::int64_t>(seconds * 1e9));
+}
 
 }  // namespace rooflined

@@ -1,5 +1,6 @@
-// Runs a fuzz target over the files and folders that are named, once each: what libFuzzer does with a corpus, for compilers
-// that have no libFuzzer. Every file is also cut at each of 64 places, so that the corpus covers truncation by itself.
+// Runs a fuzz target over the files and folders that are named, once each: what libFuzzer does with a corpus, for
+// compilers that have no libFuzzer. Every file is also cut at each of 64 places, so that the corpus covers truncation
+// by itself.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +25,8 @@ void run_file(const std::filesystem::path& path) {
   constexpr std::size_t kCuts = 64;
   for (std::size_t cut = 0; cut < kCuts; ++cut) {
     // A copy of exactly that size, so that a sanitizer sees a read past the end.
-    const std::vector<std::uint8_t> piece(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(bytes.size() * cut / kCuts));
+    const std::vector<std::uint8_t> piece(bytes.begin(),
+                                          bytes.begin() + static_cast<std::ptrdiff_t>(bytes.size() * cut / kCuts));
     LLVMFuzzerTestOneInput(piece.data(), piece.size());
     ++runs;
   }

@@ -1,0 +1,208 @@
+// Turns token events of one engine into seconds, passes and bytes: the algorithm of ledger.md, exactly.
+//
+//   in:   begin / tokens / end (with a late total) / late prompt, per sequence, in about the order of line time
+//   out:  settled interval records, corrections, first tokens, closed sequences, ways out of decode
+//
+// Inputs wait in a reorder buffer of 250 ms (the hole age of TCP plus margin), so that what is behind it sees them in
+// the order of time. An interval settles when no sequence in decode can change the batch below it any more. There is no
+// clock: advance_to() moves time. Bounded by Options; runs on the capture thread only.
+
+#pragma once
+
+#include "metrics/base/time.h"
+#include "metrics/exchange.h"
+#include "metrics/geometry.h"
+#include "metrics/interval_record.h"
+#include "metrics/step_integral.h"
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+namespace rooflined {
+
+using SequenceId = std::uint64_t;
+
+// Ways out of decode that are not the end of the sequence; each is counted.
+enum class DecodeExit : std::uint8_t {
+  kOvertaken,  // another sequence had more than four token events since its last one
+  kLoss,       // its flow lost bytes, or the kernel dropped packets
+  kSilence,    // 30 s without a token event
+};
+
+struct ClosedSequence {
+  double output_tokens = 0;
+  double sequence_seconds = 0;
+  Outcome outcome = Outcome::kOk;
+};
+
+class LedgerSink {
+ public:
+  virtual ~LedgerSink() = default;
+  // The first token event of a sequence: output tokens only.
+  virtual void on_first_tokens(LineTime at, double tokens) = 0;
+  virtual void on_interval(const IntervalRecord& record) = 0;
+  // Differences, to be spread over (a, b]. `output_tokens` differs from record.tokens only where a sequence had no
+  // decode.
+  virtual void on_correction(const IntervalRecord& record) = 0;
+  // How `tokens` output tokens were known, for the tokens of (first, last].
+  virtual void on_source(TokenSource source, double tokens, LineTime first, LineTime last) = 0;
+  virtual void on_closed(const ClosedSequence& closed) = 0;
+  virtual void on_exit(DecodeExit exit) = 0;
+  // An input came behind the reorder buffer and was billed at its edge.
+  virtual void on_late_input() = 0;
+};
+
+class DecodeLedger {
+ public:
+  struct Options {
+    double replicas = 1;      // R: decode batches in flight behind the port
+    bool speculates = false;  // a burst is one pass
+    Duration reorder_age = std::chrono::milliseconds(250);
+    Duration stall_max = std::chrono::seconds(2);  // how long an open sequence can hold back settling
+    Duration silence_max = std::chrono::seconds(30);
+    std::size_t inputs_max = 1 << 18;  // waiting in the reorder buffer
+  };
+
+  // Requires: `sink` outlives the ledger.
+  DecodeLedger(const Options& options, LedgerSink& sink);
+  DecodeLedger(const DecodeLedger&) = delete;
+  DecodeLedger& operator=(const DecodeLedger&) = delete;
+
+  // Bytes are billed from here on; nullptr: none are.
+  void set_geometry(std::shared_ptr<const Geometry> geometry) { geometry_ = std::move(geometry); }
+  void set_speculates(bool speculates) { options_.speculates = speculates; }
+
+  // A request waits for its first token (prefill) from `at` until its first token event or end.
+  void request(ExchangeId exchange, LineTime at);
+  void request_over(ExchangeId exchange, LineTime at);
+
+  // A sequence appears. `whole` is false where its first token was not seen (joined late).
+  void begin(SequenceId sequence, ExchangeId exchange, LineTime at, double prompt_tokens, bool whole);
+  void tokens(SequenceId sequence, LineTime at, std::uint32_t count, std::uint32_t frames, TokenSource source);
+  void late_prompt(SequenceId sequence, LineTime at, double prompt_tokens);
+  void loss(SequenceId sequence, LineTime at);
+  // The kernel dropped packets: every sequence may have lost some.
+  void loss_everywhere(LineTime at);
+  void end(SequenceId sequence, LineTime at, Outcome outcome, std::optional<std::uint64_t> total,
+           std::optional<LineTime> finished_at);
+
+  // Requires: `now` never goes back.
+  void advance_to(LineTime now);
+  // Settles everything: the end of a capture.
+  void finish();
+
+  // Everything up to here is final.
+  LineTime settled_until() const { return settled_until_; }
+  std::size_t sequences_in_decode() const { return in_decode_.size(); }
+
+ private:
+  enum class Kind : std::uint8_t { kRequest, kRequestOver, kBegin, kTokens, kPrompt, kLoss, kLossEverywhere, kEnd };
+
+  struct Input {
+    LineTime at;
+    Kind kind = Kind::kTokens;
+    TokenSource source = TokenSource::kEstimated;
+    Outcome outcome = Outcome::kOk;
+    bool whole = true;
+    bool has_total = false;
+    std::uint32_t frames = 1;
+    std::uint64_t id = 0;        // sequence, or exchange
+    std::uint64_t exchange = 0;  // of kBegin
+    double value = 0;            // tokens, prompt, total
+    LineTime finished_at = LineTime::min();
+  };
+
+  // What a sequence was billed: scaled when its total comes late.
+  struct Sums {
+    double tokens = 0;
+    double passes = 0;
+    double sequence_seconds = 0;
+    double busy_seconds = 0;
+    double overlap_seconds = 0;
+    double context = 0;
+    WeightBytes weights;
+    double kv_bytes = 0;
+    double billed_tokens = 0;  // with bytes
+  };
+
+  static constexpr std::size_t kOvertakenAfter = 4;
+
+  struct Sequence {
+    SequenceId id = 0;
+    ExchangeId exchange = 0;
+    bool whole = true;  // its first token was seen and its flow lost nothing
+    bool in_decode = false;
+    bool closed = false;
+    bool started = false;  // had its first token event
+    double prompt_tokens = 0;
+    double first_tokens = 0;
+    double counted = 0;    // output tokens, pending intervals included
+    double estimated = 0;  // those of them that no counter confirmed yet
+    double settled = 0;    // output tokens before the next interval to settle
+    LineTime first;
+    LineTime last;
+    double batch_last = 0;  // B of its last settled interval, 0: none
+    Duration interval_last{0};
+    Duration resume_interval{0};  // billed when it comes back
+    std::uint32_t pending = 0;
+    std::array<LineTime, kOvertakenAfter + 1> recent;  // times of its last token events, a ring
+    std::uint64_t events = 0;
+    Sums sums;
+    Outcome outcome = Outcome::kOk;
+    std::optional<double> total;
+    std::list<Sequence*>::iterator place;  // in in_decode_
+  };
+
+  struct Pending {
+    Sequence* sequence;
+    LineTime a;
+    LineTime b;
+    double tokens;
+    std::uint32_t frames;
+    TokenSource source;
+  };
+
+  void enqueue(const Input& input);
+  void release_until(LineTime edge);
+  void apply(const Input& input);
+  void apply_begin(const Input& input);
+  void apply_tokens(const Input& input);
+  void apply_prompt(Sequence& sequence, double prompt_tokens);
+  void apply_end(const Input& input);
+  void prefill_over(ExchangeId exchange, LineTime at);
+  void enter(Sequence& sequence, LineTime at);
+  void leave(Sequence& sequence, DecodeExit exit, Duration resume_interval);
+  void leave_quietly(Sequence& sequence);
+  void overtake_others(const Sequence& sequence);
+  void add_interval(Sequence& sequence, LineTime a, LineTime b, double tokens, std::uint32_t frames,
+                    TokenSource source);
+  void settle(LineTime edge);
+  void bill(const Pending& pending);
+  void close(Sequence& sequence);
+  void correct_total(Sequence& sequence, double missing);
+  void forget_old_steps();
+  Sequence* find(SequenceId id);
+
+  Options options_;
+  LedgerSink& sink_;
+  std::shared_ptr<const Geometry> geometry_;
+
+  std::deque<Input> inputs_;  // ascending in time, ties in order of arrival
+  LineTime edge_ = LineTime::min();
+  LineTime settled_until_ = LineTime::min();
+
+  std::unordered_map<SequenceId, std::unique_ptr<Sequence>> sequences_;
+  std::list<Sequence*> in_decode_;  // by last token event, oldest first
+  std::unordered_map<ExchangeId, LineTime> prefills_;
+  std::deque<Pending> pending_;                          // by b
+  StepIntegral membership_{StepIntegral::Kind::kValue};  // n(t)
+  StepIntegral prefilling_{StepIntegral::Kind::kIndicator};
+  std::size_t steps_kept_ = 0;
+};
+
+}  // namespace rooflined

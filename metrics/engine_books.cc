@@ -1,0 +1,204 @@
+// Exchange events into the ledger, and the ledger's records into counters. The view of it is in engine_snapshot.cc.
+
+#include "metrics/engine_books.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rooflined {
+namespace {
+
+// English text in the vocabularies of 2023 to 2026 has about four characters a token; learned from the first total on.
+constexpr double kCharactersPerToken = 4.0;
+// Weight of a new request in the learned ratio: the last thirty or so decide.
+constexpr double kLearningRate = 1.0 / 16;
+// n of a request, or prompts in a list: far above what engines accept, and a bound on what a response can make us keep.
+constexpr std::size_t kSequencesPerExchangeMax = 256;
+
+Duration longest(const std::vector<WindowSpan>& windows) {
+  Duration span = RollingWindow::kSlice;
+  for (const WindowSpan& window : windows) span = std::max(span, window.span);
+  return span;
+}
+
+}  // namespace
+
+EngineBooks::EngineBooks(const Options& options, LineTime began, RecordObserver* observer)
+    : options_(options),
+      began_(began),
+      observer_(observer),
+      speculates_(options.ledger.speculates),
+      ledger_(options.ledger, *this),
+      window_(longest(options.windows)),
+      characters_per_token_(kCharactersPerToken) {}
+
+void EngineBooks::set_geometry(std::shared_ptr<const Geometry> geometry) {
+  geometry_ = geometry;
+  ledger_.set_geometry(std::move(geometry));
+}
+
+double EngineBooks::prompt_estimate(const Exchange& exchange) const {
+  if (exchange.prompt_tokens) return static_cast<double>(*exchange.prompt_tokens);
+  return static_cast<double>(exchange.prompt_characters) / characters_per_token_;
+}
+
+void EngineBooks::begin(const ExchangeBegin& begin) {
+  Exchange& exchange = exchanges_[begin.exchange];
+  exchange.began = begin.at;
+  exchange.joined_late = begin.joined_late;
+  exchange.prompt_characters = begin.prompt_characters;
+  exchange.prompt_tokens = begin.prompt_tokens;
+  if (begin.prompt_tokens) prompt_tokens_.add(static_cast<double>(*begin.prompt_tokens));
+  if (!begin.joined_late) ledger_.request(begin.exchange, begin.at);
+}
+
+SequenceId EngineBooks::sequence_of(ExchangeId id, Exchange& exchange, std::uint32_t choice, LineTime at) {
+  for (const Sequence& sequence : exchange.sequences) {
+    if (sequence.choice == choice) return sequence.id;
+  }
+  if (exchange.sequences.size() >= kSequencesPerExchangeMax) {
+    ++decode_exits_["limit"];
+    return 0;
+  }
+  exchange.sequences.push_back(Sequence{choice, sequence_next_++});
+  const SequenceId sequence = exchange.sequences.back().id;
+  ledger_.begin(sequence, id, at, prompt_estimate(exchange), !exchange.joined_late);
+  return sequence;
+}
+
+void EngineBooks::tokens(const TokenEvent& event) {
+  const auto found = exchanges_.find(event.exchange);
+  if (found == exchanges_.end()) return;
+  Exchange& exchange = found->second;
+  if (!exchange.first_token_seen) {
+    exchange.first_token_seen = true;
+    std::optional<Duration> waited;
+    if (!exchange.joined_late) {
+      waited = event.at - exchange.began;
+      time_to_first_token_.observe(to_seconds(*waited));
+    }
+    if (observer_ != nullptr) observer_->on_first_token(event.at, waited);
+  }
+  const SequenceId sequence = sequence_of(event.exchange, exchange, event.choice, event.at);
+  if (sequence != 0) ledger_.tokens(sequence, event.at, event.tokens, event.frames, event.source);
+}
+
+void EngineBooks::prompt_tokens(ExchangeId id, std::uint64_t tokens, LineTime at) {
+  const auto found = exchanges_.find(id);
+  if (found == exchanges_.end()) return;
+  Exchange& exchange = found->second;
+  const auto exact = static_cast<double>(tokens);
+  prompt_tokens_.add(exact - static_cast<double>(exchange.prompt_tokens.value_or(0)));
+  exchange.prompt_tokens = tokens;
+  if (exchange.prompt_characters > 0 && tokens > 0) {
+    const double ratio = static_cast<double>(exchange.prompt_characters) / exact;
+    characters_per_token_ += kLearningRate * (ratio - characters_per_token_);
+  }
+  for (const Sequence& sequence : exchange.sequences) ledger_.late_prompt(sequence.id, at, exact);
+}
+
+void EngineBooks::loss(ExchangeId id, LineTime at) {
+  window_.add_loss(at);
+  const auto found = exchanges_.find(id);
+  if (found == exchanges_.end()) return;
+  // A sequence whose first tokens were in the gap is not whole either.
+  if (found->second.sequences.empty()) found->second.joined_late = true;
+  for (const Sequence& sequence : found->second.sequences) ledger_.loss(sequence.id, at);
+}
+
+void EngineBooks::loss_everywhere(LineTime at) {
+  window_.add_loss(at);
+  ledger_.loss_everywhere(at);
+}
+
+void EngineBooks::end(const ExchangeEnd& end) {
+  const auto found = exchanges_.find(end.exchange);
+  if (found == exchanges_.end()) return;
+  Exchange& exchange = found->second;
+  if (end.draft_tokens.value_or(0) > 0 && !speculates_) {
+    speculates_ = true;
+    ledger_.set_speculates(true);
+  }
+  for (const SequenceTotal& total : end.sequences) sequence_of(end.exchange, exchange, total.choice, end.at);
+  for (const Sequence& sequence : exchange.sequences) {
+    const auto total = std::find_if(end.sequences.begin(), end.sequences.end(),
+                                    [&](const SequenceTotal& other) { return other.choice == sequence.choice; });
+    const bool known = total != end.sequences.end();
+    ledger_.end(sequence.id, end.at, end.outcome, known ? total->tokens : std::nullopt,
+                known ? total->finished_at : std::nullopt);
+  }
+  ledger_.request_over(end.exchange, end.at);
+  if (!exchange.joined_late) {
+    ++requests_[static_cast<std::size_t>(end.outcome)];
+    request_duration_.observe(to_seconds(end.at - exchange.began));
+    if (end.outcome == Outcome::kOk) {
+      ++finished_.requests;
+      finished_.prompt_tokens += static_cast<double>(exchange.prompt_tokens.value_or(0));
+    }
+  }
+  exchanges_.erase(found);
+}
+
+void EngineBooks::on_first_tokens(LineTime at, double tokens) {
+  output_tokens_.add(tokens);
+  window_.add_first_tokens(at, tokens);
+}
+
+void EngineBooks::count(const IntervalRecord& record) {
+  output_tokens_.add(record.tokens);
+  decode_tokens_.add(record.tokens);
+  passes_.add(record.passes);
+  sequence_seconds_.add(record.sequence_seconds);
+  busy_seconds_.add(record.busy_seconds);
+  overlap_seconds_.add(record.overlap_seconds);
+  bytes_dense_.add(record.weights.dense);
+  bytes_experts_.add(record.weights.experts);
+  bytes_kv_.add(record.kv_bytes);
+  context_sum_ += record.context_sum;
+  if (record.bytes_known) billed_busy_seconds_ += record.busy_seconds;
+}
+
+void EngineBooks::on_interval(const IntervalRecord& record) {
+  count(record);
+  window_.add_interval(record);
+  inter_token_latency_.observe(record.sequence_seconds / record.tokens,
+                               static_cast<std::uint64_t>(std::llround(record.tokens)));
+  inter_event_latency_.observe(record.sequence_seconds);
+  if (observer_ != nullptr) observer_->on_interval(record);
+}
+
+void EngineBooks::on_correction(const IntervalRecord& record) {
+  count(record);
+  window_.add_correction(record);
+}
+
+void EngineBooks::on_source(TokenSource source, double tokens, LineTime first, LineTime last) {
+  tokens_by_source_[static_cast<std::size_t>(source)].add(tokens);
+  if (source == TokenSource::kEstimated) window_.add_estimated(first, last, tokens);
+}
+
+void EngineBooks::on_closed(const ClosedSequence& closed) {
+  if (closed.outcome != Outcome::kOk) return;
+  finished_.output_tokens += closed.output_tokens;
+  finished_.sequence_seconds += closed.sequence_seconds;
+}
+
+void EngineBooks::on_exit(DecodeExit exit) {
+  switch (exit) {
+    case DecodeExit::kOvertaken:
+      ++decode_exits_["overtaken"];
+      return;
+    case DecodeExit::kLoss:
+      ++decode_exits_["loss"];
+      return;
+    case DecodeExit::kSilence:
+      ++decode_exits_["silence"];
+      return;
+  }
+}
+
+void EngineBooks::on_late_input() {
+  ++decode_exits_["late"];
+}
+
+}  // namespace rooflined

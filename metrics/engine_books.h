@@ -1,0 +1,160 @@
+// The books of one target: from exchange events to counters, histograms, windows and what a scrape shows of it.
+//
+//   in:   the events of metrics/exchange.h for the exchanges of one engine, and the passing of line time
+//   out:  a TargetSnapshot; every settled record also goes to an observer (trace file, replay)
+//
+// Bounded: sequences per exchange here, connections and exchanges by the tap. Runs on the capture thread only.
+
+#pragma once
+
+#include "metrics/decode_ledger.h"
+#include "metrics/exchange.h"
+#include "metrics/fixed_histogram.h"
+#include "metrics/monotone_counter.h"
+#include "metrics/rolling_window.h"
+#include "metrics/snapshot.h"
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace rooflined {
+
+struct WindowSpan {
+  std::string name;  // as written in the settings: "1m"
+  Duration span{0};
+};
+
+// Sees what the books see. Called on the capture thread.
+class RecordObserver {
+ public:
+  virtual ~RecordObserver() = default;
+  virtual void on_interval(const IntervalRecord& record) = 0;
+  virtual void on_first_token(LineTime at, std::optional<Duration> time_to_first_token) = 0;
+};
+
+class EngineBooks final : private LedgerSink {
+ public:
+  struct Options {
+    DecodeLedger::Options ledger;
+    std::vector<WindowSpan> windows = {{"1m", std::chrono::minutes(1)}, {"5m", std::chrono::minutes(5)}};
+  };
+
+  // What requests that ended well had: servers count these, too.
+  struct Finished {
+    std::uint64_t requests = 0;
+    double output_tokens = 0;
+    double prompt_tokens = 0;
+    double sequence_seconds = 0;
+  };
+
+  // Counters with debts subtracted: what a finished replay prints.
+  struct Settled {
+    double output_tokens = 0;
+    double prompt_tokens = 0;
+    double decode_tokens = 0;
+    double passes = 0;
+    double sequence_seconds = 0;
+    double busy_seconds = 0;
+    double bytes_dense = 0;
+    double bytes_experts = 0;
+    double bytes_kv = 0;
+    double context_sum = 0;
+    bool bytes_known = false;
+    double billed_busy_seconds = 0;
+    std::array<double, 3> tokens_by_source{};
+  };
+
+  // Requires: `began` is the line time at which the target appeared; `observer` (may be null) outlives the books.
+  EngineBooks(const Options& options, LineTime began, RecordObserver* observer);
+
+  void begin(const ExchangeBegin& begin);
+  void tokens(const TokenEvent& event);
+  void prompt_tokens(ExchangeId exchange, std::uint64_t tokens, LineTime at);
+  void loss(ExchangeId exchange, LineTime at);
+  void end(const ExchangeEnd& end);
+  // The kernel dropped packets.
+  void loss_everywhere(LineTime at);
+
+  void advance_to(LineTime now) { ledger_.advance_to(now); }
+  // Settles everything: the end of a capture.
+  void finish() { ledger_.finish(); }
+
+  void set_geometry(std::shared_ptr<const Geometry> geometry);
+  const Geometry* geometry() const { return geometry_.get(); }
+  bool speculates() const { return speculates_; }
+  std::size_t exchanges_in_flight() const { return exchanges_.size(); }
+
+  // Counters, histograms, gauges, windows and the caveats that follow from them. Names and the server are the caller's.
+  TargetSnapshot snapshot(std::optional<BytesPerSecond> bandwidth) const;
+  const Finished& finished() const { return finished_; }
+  Settled settled() const;
+
+ private:
+  struct Sequence {
+    std::uint32_t choice;
+    SequenceId id;
+  };
+  struct Exchange {
+    LineTime began;
+    bool joined_late = false;
+    bool first_token_seen = false;
+    std::uint64_t prompt_characters = 0;
+    std::optional<std::uint64_t> prompt_tokens;
+    std::vector<Sequence> sequences;
+  };
+
+  SequenceId sequence_of(ExchangeId id, Exchange& exchange, std::uint32_t choice, LineTime at);
+  double prompt_estimate(const Exchange& exchange) const;
+  WindowSnapshot window_snapshot(const WindowSpan& span, std::optional<BytesPerSecond> bandwidth) const;
+  std::vector<std::string> caveats() const;
+
+  void on_first_tokens(LineTime at, double tokens) override;
+  void on_interval(const IntervalRecord& record) override;
+  void on_correction(const IntervalRecord& record) override;
+  void on_source(TokenSource source, double tokens, LineTime first, LineTime last) override;
+  void on_closed(const ClosedSequence& closed) override;
+  void on_exit(DecodeExit exit) override;
+  void on_late_input() override;
+  void count(const IntervalRecord& record);
+
+  Options options_;
+  LineTime began_;
+  RecordObserver* observer_;
+  std::shared_ptr<const Geometry> geometry_;
+  bool speculates_ = false;
+  DecodeLedger ledger_;
+  RollingWindow window_;
+
+  std::unordered_map<ExchangeId, Exchange> exchanges_;
+  SequenceId sequence_next_ = 1;
+  double characters_per_token_;
+
+  MonotoneCounter output_tokens_;
+  MonotoneCounter prompt_tokens_;
+  MonotoneCounter decode_tokens_;
+  MonotoneCounter passes_;
+  MonotoneCounter sequence_seconds_;
+  MonotoneCounter busy_seconds_;
+  MonotoneCounter overlap_seconds_;
+  MonotoneCounter bytes_dense_;
+  MonotoneCounter bytes_experts_;
+  MonotoneCounter bytes_kv_;
+  std::array<MonotoneCounter, 3> tokens_by_source_;
+  double context_sum_ = 0;
+  double billed_busy_seconds_ = 0;
+  std::array<std::uint64_t, 3> requests_{};
+  std::map<std::string, std::uint64_t> decode_exits_;
+  Finished finished_;
+
+  FixedHistogram inter_token_latency_{kTokenLatencyBounds};
+  FixedHistogram inter_event_latency_{kTokenLatencyBounds};
+  FixedHistogram time_to_first_token_{kRequestLatencyBounds};
+  FixedHistogram request_duration_{kRequestLatencyBounds};
+};
+
+}  // namespace rooflined
