@@ -1,0 +1,66 @@
+# shellcheck shell=bash disable=SC2034
+# The Debian packages that this project needs, by purpose, and how to install the missing ones. Sourced by
+# deploy/quickstart.sh and tests/run.sh; works on Debian 12 and 13.
+
+# Compiles the daemon and the simulator. catch2 and libbenchmark-dev are looked for by every configure.
+packages_build=(
+  cmake ninja-build g++ pkg-config python3
+  libpcap-dev libhwy-dev libnuma-dev libsystemd-dev zlib1g-dev libssl-dev libcrypt-dev
+  libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libsimdjson-dev libtomlplusplus-dev
+  libcpp-httplib-dev prometheus-cpp-dev catch2 libbenchmark-dev
+)
+
+# What the tests call besides. Prometheus is not here: see unpack_package().
+packages_test=(binutils curl)
+
+# clang-format and clang-tidy of two major versions disagree about the same file, so the tree is held against one, the
+# one of Debian 12. Elsewhere those two checks are skipped, and say so.
+packages_lint=(clang-format-14 clang-tidy-14)
+
+# package_installed NAME
+package_installed() {
+  [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+# install_missing NAME…: installs what is not there yet. Without root it only says what is missing, and goes on: the
+# build may find it elsewhere.
+install_missing() {
+  local name missing=()
+  for name in "$@"; do
+    package_installed "$name" || missing+=("$name")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if [ "$(id -u)" -ne 0 ]; then
+    echo "not root, so not installing: ${missing[*]}" >&2
+    return 0
+  fi
+  apt_update_once
+  echo "installing: ${missing[*]}"
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
+}
+
+# Package lists of a fresh or an old machine name files that the mirror no longer has.
+apt_update_once() {
+  [ -z "${packages_lists_fresh:-}" ] || return 0
+  echo "apt-get update"
+  apt-get update -q
+  packages_lists_fresh=1
+}
+
+# unpack_package NAME DIR: the package's files under DIR, without installing it. For Prometheus, whose package would
+# start a service that listens on every address.
+unpack_package() {
+  local name=$1 directory=$2
+  if [ "$(id -u)" -ne 0 ]; then
+    echo "not root, so not fetching $name" >&2
+    return 0
+  fi
+  apt_update_once
+  mkdir -p "$directory"
+  (cd "$directory" && apt-get download -q "$name" && dpkg -x "$name"_*.deb . && rm -f "$name"_*.deb)
+}
+
+# True where the packages of packages_lint exist.
+lint_available() {
+  [ -n "$(apt-cache policy clang-tidy-14 2>/dev/null | sed -n 's/^ *Candidate: *\([^(].*\)$/\1/p')" ]
+}

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Builds and tests the project from a clean checkout: ./tests/run.sh [OPTION]…   (--help lists the options)
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=../deploy/packages.sh
+. "$root/deploy/packages.sh"
+
+usage() {
+  cat <<'HELP'
+usage: tests/run.sh [--sanitizers] [--real-server] [--bench] [--no-lint] [--help]
+
+Without options: installs missing packages (as root), builds the preset `dev`, and runs every test.
+
+  --sanitizers    build the preset `asan-ubsan` instead and run its tests (everything but lint and e2e)
+  --real-server   also run the daemon beside a real llama-server (tests/e2e/real_server.sh)
+  --bench         also build the preset `release` and run tests/bench there
+  --no-lint       leave out clang-tidy
+
+Exits with 0 when everything passed.
+HELP
+}
+
+preset=dev real_server=0 bench=0 lint=1
+while [ $# -gt 0 ]; do
+  case $1 in
+    --sanitizers) preset=asan-ubsan lint=0 ;;
+    --real-server) real_server=1 ;;
+    --bench) bench=1 ;;
+    --no-lint) lint=0 ;;
+    -h | --help) usage; exit 0 ;;
+    *) echo "tests/run.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
+  esac
+  shift
+done
+
+step() { printf '\n== %s (%d s)\n' "$1" "$SECONDS"; }
+
+step "packages"
+install_missing "${packages_build[@]}" "${packages_test[@]}"
+if [ $lint = 1 ] && ! command -v clang-tidy-14 >/dev/null && lint_available; then
+  install_missing "${packages_lint[@]}"
+fi
+tools=$root/build/tools
+export PATH="$PATH:$tools/usr/bin"
+command -v prometheus >/dev/null || unpack_package prometheus "$tools"
+
+cd "$root"
+configure_options=()
+if command -v ccache >/dev/null; then configure_options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+
+step "build, preset $preset"
+cmake --preset "$preset" "${configure_options[@]}"
+cmake --build --preset "$preset" --parallel "$(nproc)"
+
+if [ $lint = 1 ]; then
+  step "clang-tidy"
+  tests/tidy/clang_tidy.sh "build/$preset" || [ $? = 77 ]  # 77: skipped
+fi
+
+if [ $bench = 1 ]; then
+  step "build, preset release"
+  cmake --preset release "${configure_options[@]}"
+  cmake --build --preset release --parallel "$(nproc)"
+  step "benchmarks"
+  ctest --test-dir build/release --label-regex bench --verbose
+fi
+
+if [ $real_server = 1 ]; then
+  step "beside a real llama-server"
+  tests/e2e/real_server.sh "build/$preset"
+fi
+
+# Last, so that the run ends with ctest's summary.
+step "tests"
+selection=()
+# A sanitizer slows the daemon enough to move what the live tests compare.
+if [ "$preset" = asan-ubsan ]; then selection=(--label-exclude '^(e2e|tidy|bench|device)$'); else selection=(--label-exclude '^(bench|device)$'); fi
+ctest --test-dir "build/$preset" --output-on-failure --parallel "$(nproc)" "${selection[@]}"
