@@ -36,7 +36,7 @@ install_missing() {
   fi
   apt_update_once
   echo "installing: ${missing[*]}"
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -q -o Dpkg::Use-Pty=0 --no-install-recommends "${missing[@]}"
 }
 
 # Package lists of a fresh or an old machine name files that the mirror no longer has.
