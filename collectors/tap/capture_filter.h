@@ -1,0 +1,19 @@
+// The capture filter (pcap-filter(7)) for TCP to and from some ports: what the kernel compares before it copies a
+// packet.
+//
+// It lets everything through that decode_tcp() needs for these ports: IPv4 and IPv6, tagged or not. IPv6 packets with
+// extension headers pass whatever their ports are (their TCP header has no fixed place; such packets are rare), and so
+// do doubly tagged ones; the ports are looked at again behind the filter.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace rooflined::tap {
+
+// `link_type` is a DLT_* value. Requires: at least one port.
+std::string capture_filter(std::span<const std::uint16_t> ports, int link_type);
+
+}  // namespace rooflined::tap

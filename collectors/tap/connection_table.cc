@@ -1,0 +1,351 @@
+#include "collectors/tap/connection_table.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+namespace rooflined::tap {
+
+namespace {
+
+// How often idle connections and old holes are looked for. With the 200 ms of a hole this stays below the 250 ms that
+// the ledger waits.
+constexpr Duration kSweepEvery = std::chrono::milliseconds(10);
+
+// How far from the next expected byte a RST may be: a receiver takes it inside its window only (RFC 9293 §3.10.7.4).
+constexpr std::int32_t kResetBehindMax = 64 * 1024;
+constexpr std::int32_t kResetAheadMax = 16 * 1024 * 1024;
+
+Direction direction_of(bool to_server) {
+  return to_server ? Direction::kToServer : Direction::kToClient;
+}
+Direction opposite(bool to_server) {
+  return direction_of(!to_server);
+}
+
+// Two words into one by the high and the low half of their product (Lemire, wyhash).
+std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
+  __extension__ using Wide = unsigned __int128;
+  const Wide product = static_cast<Wide>(a) * b;
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
+
+// The secret keeps a sender from choosing ports that all fall into one bucket.
+std::array<std::uint64_t, 2> random_secret() {
+  std::random_device device;
+  std::array<std::uint64_t, 2> secret{};
+  for (std::uint64_t& word : secret) word = std::uint64_t{device()} << 32 | device() | 1;
+  return secret;
+}
+
+FlowEnvironment environment_of(const TableLimits& limits, ConnectionFactory& factory) {
+  FlowEnvironment environment{factory, limits.stream, limits.stream, {}, {}};
+  environment.request_limits.unacknowledged_hole_age_max = limits.request_hole_age_max;
+  environment.budget.bytes_max = limits.waiting_bytes_max;
+  return environment;
+}
+
+}  // namespace
+
+std::size_t ConnectionTable::KeyHash::operator()(const ConnectionKey& key) const noexcept {
+  std::array<std::uint64_t, 4> words{};
+  std::memcpy(words.data(), key.server.address.data(), 16);
+  std::memcpy(words.data() + 2, key.client.address.data(), 16);
+  const std::uint64_t ports = std::uint64_t{key.server.port} << 16 | key.client.port;
+  const std::uint64_t first = mix(words[0] ^ secret[0], words[1] ^ secret[1]);
+  const std::uint64_t second = mix(words[2] ^ secret[1], words[3] ^ secret[0]);
+  return mix(first ^ ports, second ^ secret[0]);
+}
+
+ConnectionTable::ConnectionTable(std::span<const std::uint16_t> ports, const TableLimits& limits,
+                                 ConnectionFactory& factory, LocalHost* local)
+    : limits_(limits),
+      local_(local),
+      environment_(environment_of(limits, factory)),
+      connections_(0, KeyHash{random_secret()}) {
+  for (const std::uint16_t port : ports) watched_.set(port);
+}
+
+void ConnectionTable::accept(const TcpSegment& segment, LineTime at) {
+  const auto where = place(segment);
+  if (!where) {
+    ++counters_.other_port;
+    return;
+  }
+  ++counters_.segments;
+  Connection* connection = find(where->key);
+  if (connection != nullptr && segment.has(tcp_flag::kSyn) && begins_anew(*connection, segment, where->to_server)) {
+    close(*connection, CloseCause::kReplaced, at);
+    erase(*connection);
+    connection = nullptr;
+  }
+  if (connection == nullptr) {
+    // What is left of a connection that has ended makes no new one.
+    if (segment.has(tcp_flag::kReset) || (!segment.has(tcp_flag::kSyn) && segment.payload_length == 0)) return;
+    connection = create(*where, segment, at);
+    if (connection == nullptr) return;
+  }
+  if (connection->stage == Stage::kClosed) return;
+  touch(*connection, at);
+  if (connection->stage == Stage::kIgnored) return;
+  if (!connection->own_address && local_->denies(segment, where->to_server)) {
+    ++counters_.ignored_not_local;
+    close(*connection, CloseCause::kEvicted, at);
+    move_to(*connection, Stage::kIgnored);
+    return;
+  }
+  counters_.bytes += segment.payload.size();
+  if (segment.has(tcp_flag::kSyn)) learn_handshake(*connection, segment, where->to_server);
+  if (segment.has(tcp_flag::kReset)) {
+    accept_reset(*connection, segment, where->to_server, at);
+  } else {
+    accept_stream(*connection, segment, where->to_server, at);
+  }
+}
+
+// Which connection, and which side is the server: the one whose port is watched.
+std::optional<ConnectionTable::Place> ConnectionTable::place(const TcpSegment& segment) const {
+  const Place to_server{{segment.destination, segment.source}, true};
+  const Place to_client{{segment.source, segment.destination}, false};
+  const bool destination_watched = watched_.test(segment.destination.port);
+  const bool source_watched = watched_.test(segment.source.port);
+  if (!source_watched) return destination_watched ? std::optional(to_server) : std::nullopt;
+  if (!destination_watched) return to_client;
+  // A client that happens to use a watched port.
+  if (segment.has(tcp_flag::kSyn)) return segment.has(tcp_flag::kAck) ? to_client : to_server;
+  if (connections_.contains(to_server.key)) return to_server;
+  if (connections_.contains(to_client.key)) return to_client;
+  return segment.destination.port <= segment.source.port ? to_server : to_client;
+}
+
+ConnectionTable::Connection* ConnectionTable::find(const ConnectionKey& key) {
+  const auto found = connections_.find(key);
+  return found == connections_.end() ? nullptr : &found->second;
+}
+
+Locality ConnectionTable::judge(const Place& place, const TcpSegment& segment, LineTime at) const {
+  return local_ == nullptr ? Locality::kOwnAddress
+                           : local_->judge(place.key.server.address, segment, place.to_server, at);
+}
+
+// Nullptr where it cannot be said yet whether the server is on this host.
+ConnectionTable::Connection* ConnectionTable::create(const Place& place, const TcpSegment& segment, LineTime at) {
+  const Locality locality = judge(place, segment, at);
+  if (locality == Locality::kUnclear) return nullptr;
+  make_room(at);
+  Connection& connection = connections_[place.key];
+  connection.key = place.key;
+  connection.own_address = locality == Locality::kOwnAddress;
+  connection.opened_at = at;
+  connection.last_at = at;
+  if (locality == Locality::kRemote) {
+    ++counters_.ignored_not_local;
+    connection.stage = Stage::kIgnored;
+  }
+  link(connection);
+  return &connection;
+}
+
+void ConnectionTable::make_room(LineTime at) {
+  while (connections_.size() >= limits_.connections_max) {
+    for (const Stage stage : {Stage::kClosed, Stage::kIgnored, Stage::kHandshake, Stage::kOpen}) {
+      Connection* oldest = lists_[static_cast<std::size_t>(stage)].oldest;
+      if (oldest == nullptr) continue;
+      if (stage == Stage::kHandshake || stage == Stage::kOpen) ++counters_.evicted;
+      close(*oldest, CloseCause::kEvicted, at);
+      erase(*oldest);
+      break;
+    }
+  }
+}
+
+void ConnectionTable::erase(Connection& connection) {
+  drop_flow(connection);
+  unlink(connection);
+  const ConnectionKey key = connection.key;
+  connections_.erase(key);
+}
+
+bool ConnectionTable::begins_anew(const Connection& connection, const TcpSegment& segment, bool to_server) const {
+  const bool acknowledges = segment.has(tcp_flag::kAck);
+  if (to_server == acknowledges) return false;  // a SYN comes from the client, and is answered by the server
+  if (to_server) return connection.client_isn != segment.sequence;
+  if (connection.server_isn) return *connection.server_isn != segment.sequence;
+  return connection.client_isn != segment.acknowledgment - 1;
+}
+
+void ConnectionTable::learn_handshake(Connection& connection, const TcpSegment& segment, bool to_server) {
+  const bool acknowledges = segment.has(tcp_flag::kAck);
+  if (to_server == acknowledges) return;
+  if (to_server) {
+    connection.client_isn = segment.sequence;
+  } else {
+    connection.server_isn = segment.sequence;
+    if (!connection.client_isn) connection.client_isn = segment.acknowledgment - 1;
+  }
+}
+
+void ConnectionTable::accept_reset(Connection& connection, const TcpSegment& segment, bool to_server, LineTime at) {
+  std::optional<std::uint32_t> expected;
+  if (connection.flow != nullptr && connection.flow->stream(direction_of(to_server)).started()) {
+    expected = connection.flow->stream(direction_of(to_server)).sequence_next();
+  } else if (const auto isn = to_server ? connection.client_isn : connection.server_isn) {
+    expected = *isn + 1;
+  }
+  if (expected) {
+    const auto distance = static_cast<std::int32_t>(segment.sequence - *expected);
+    if (distance < -kResetBehindMax || distance > kResetAheadMax) {
+      ++counters_.resets_ignored;
+      return;
+    }
+  }
+  close(connection, to_server ? CloseCause::kResetByClient : CloseCause::kResetByServer, at);
+}
+
+void ConnectionTable::accept_stream(Connection& connection, const TcpSegment& segment, bool to_server, LineTime at) {
+  const bool fin = segment.has(tcp_flag::kFin);
+  const bool carries = segment.payload_length > 0 || fin;
+  if (connection.flow == nullptr) {
+    if (!carries) return;
+    open_flow(connection, segment, to_server, at);
+  }
+  Flow& flow = *connection.flow;
+  if (segment.has(tcp_flag::kAck)) flow.stream(opposite(to_server)).acknowledge(segment.acknowledgment, at);
+  if (carries) {
+    const std::uint32_t first = segment.sequence + (segment.has(tcp_flag::kSyn) ? 1 : 0);
+    flow.stream(direction_of(to_server)).accept({first, segment.payload, segment.payload_length, fin, at});
+  }
+  watch_holes(connection);
+  settle(connection, at);
+}
+
+void ConnectionTable::open_flow(Connection& connection, const TcpSegment& segment, bool to_server, LineTime at) {
+  // The handshake, or the segment itself, says where the streams begin.
+  std::optional<std::uint32_t> client = connection.client_isn;
+  std::optional<std::uint32_t> server = connection.server_isn;
+  const bool complete = client && (server || to_server);
+  if (client) ++*client;
+  if (server) ++*server;
+  if (segment.has(tcp_flag::kAck)) {
+    auto& other = to_server ? server : client;
+    if (!other) other = segment.acknowledgment;
+  }
+  connection.flow = std::make_unique<Flow>(
+      environment_, ConnectionInfo{connection.key.server, !complete, complete ? connection.opened_at : at});
+  if (client) connection.flow->stream(Direction::kToServer).start_at(*client);
+  if (server) connection.flow->stream(Direction::kToClient).start_at(*server);
+  move_to(connection, Stage::kOpen);
+}
+
+void ConnectionTable::close(Connection& connection, CloseCause cause, LineTime at) {
+  if (connection.flow != nullptr) connection.flow->close(cause, at);
+  drop_flow(connection);
+  connection.last_at = at;
+  move_to(connection, Stage::kClosed);
+}
+
+void ConnectionTable::drop_flow(Connection& connection) {
+  if (connection.flow == nullptr) return;
+  const std::size_t slot = connection.flow->hole_slot;
+  if (slot != Flow::kNotListed) {
+    with_holes_[slot] = with_holes_.back();
+    with_holes_[slot]->flow->hole_slot = slot;
+    with_holes_.pop_back();
+  }
+  connection.flow.reset();
+}
+
+void ConnectionTable::watch_holes(Connection& connection) {
+  Flow& flow = *connection.flow;
+  if (flow.hole_slot != Flow::kNotListed || !flow.deadline()) return;
+  flow.hole_slot = with_holes_.size();
+  with_holes_.push_back(&connection);
+}
+
+// After anything that may have told the handler something. The flow may be gone afterwards.
+void ConnectionTable::settle(Connection& connection, LineTime at) {
+  if (connection.flow->lost_interest()) {
+    ++counters_.ignored_no_interest;
+    drop_flow(connection);
+    move_to(connection, Stage::kIgnored);
+  } else if (connection.flow->ended()) {
+    close(connection, CloseCause::kFinished, at);
+  }
+}
+
+void ConnectionTable::sweep(LineTime now) {
+  sweep_due_ = now + kSweepEvery;
+  sweep_holes(now);
+  sweep_idle(Stage::kHandshake, limits_.idle_without_payload_max, now);
+  sweep_idle(Stage::kOpen, limits_.idle_max, now);
+  sweep_idle(Stage::kIgnored, limits_.ignored_idle_max, now);
+  sweep_idle(Stage::kClosed, limits_.closed_kept, now);
+}
+
+void ConnectionTable::sweep_holes(LineTime now) {
+  for (std::size_t i = 0; i < with_holes_.size();) {
+    Connection& connection = *with_holes_[i];
+    connection.flow->advance_to(now);
+    settle(connection, now);
+    if (i < with_holes_.size() && with_holes_[i] == &connection) {
+      if (connection.flow->deadline()) {
+        ++i;
+        continue;
+      }
+      with_holes_[i] = with_holes_.back();
+      with_holes_[i]->flow->hole_slot = i;
+      with_holes_.pop_back();
+      connection.flow->hole_slot = Flow::kNotListed;
+    }
+  }
+}
+
+void ConnectionTable::sweep_idle(Stage stage, Duration idle_max, LineTime now) {
+  const StageList& list = lists_[static_cast<std::size_t>(stage)];
+  while (list.oldest != nullptr && now - list.oldest->last_at > idle_max) {
+    Connection& connection = *list.oldest;
+    if (stage == Stage::kOpen) close(connection, CloseCause::kIdle, connection.last_at + idle_max);
+    erase(connection);
+  }
+}
+
+void ConnectionTable::finish(LineTime now) {
+  for (const StageList& list : lists_) {
+    while (list.oldest != nullptr) {
+      Connection& connection = *list.oldest;
+      if (connection.flow != nullptr) close(connection, CloseCause::kEndOfCapture, now);
+      erase(connection);
+    }
+  }
+}
+
+void ConnectionTable::move_to(Connection& connection, Stage stage) {
+  unlink(connection);
+  connection.stage = stage;
+  link(connection);
+}
+
+void ConnectionTable::unlink(Connection& connection) {
+  StageList& list = lists_[static_cast<std::size_t>(connection.stage)];
+  (connection.older != nullptr ? connection.older->newer : list.oldest) = connection.newer;
+  (connection.newer != nullptr ? connection.newer->older : list.newest) = connection.older;
+  connection.older = nullptr;
+  connection.newer = nullptr;
+}
+
+void ConnectionTable::link(Connection& connection) {
+  StageList& list = lists_[static_cast<std::size_t>(connection.stage)];
+  connection.older = list.newest;
+  connection.newer = nullptr;
+  (list.newest != nullptr ? list.newest->newer : list.oldest) = &connection;
+  list.newest = &connection;
+}
+
+void ConnectionTable::touch(Connection& connection, LineTime at) {
+  connection.last_at = std::max(connection.last_at, at);
+  if (connection.newer == nullptr) return;
+  unlink(connection);
+  link(connection);
+}
+
+}  // namespace rooflined::tap

@@ -1,0 +1,130 @@
+#include "collectors/tap/capture_filter.h"
+#include "collectors/tap/packet_source.h"
+#include "collectors/tap/pcap_handle.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+namespace rooflined::tap {
+
+namespace {
+
+// Above the largest segment that offloading makes on loopback (64 KB, and up to 512 KB with BIG TCP, which is then
+// cut). libpcap's own largest value: with a buffered ring a large snaplen costs nothing per packet.
+constexpr int kSnapLength = 262144;
+
+// Between two looks of the caller at its clock.
+constexpr int kPacketsPerRead = 4096;
+
+class LiveSource final : public PacketSource {
+ public:
+  LiveSource(PcapHandle handle, int descriptor, std::string interface)
+      : handle_(std::move(handle)), descriptor_(descriptor), interface_(std::move(interface)) {}
+
+  Result<ReadOutcome> read(PacketSink& sink, std::chrono::milliseconds timeout) override {
+    auto outcome = take(sink);
+    if (!outcome || *outcome == ReadOutcome::kPackets) return outcome;
+    pollfd waiting{descriptor_, POLLIN, 0};
+    const int ready = ::poll(&waiting, 1, static_cast<int>(timeout.count()));
+    if (ready < 0 && errno != EINTR) return Error{ErrorCode::kIo, interface_, std::strerror(errno)};
+    if (ready <= 0) return ReadOutcome::kTimeout;
+    if ((waiting.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) {
+      // The interface went down or away. libpcap waits for it to come back; a socket bound to a lost one never wakes
+      // up.
+      int error = 0;
+      socklen_t size = sizeof error;
+      ::getsockopt(descriptor_, SOL_SOCKET, SO_ERROR, &error, &size);
+      return Error{ErrorCode::kIo, interface_,
+                   fmt::format("capture ended: {}", std::strerror(error != 0 ? error : EIO))};
+    }
+    return take(sink);
+  }
+
+  CaptureStats stats() override {
+    pcap_stat raw{};
+    if (pcap_stats(handle_.get(), &raw) == 0) {
+      // A 32-bit counter since the capture was opened, which may wrap. What the card itself lost (ps_ifdrop) no program
+      // of this host received either: TCP repeats it.
+      stats_.dropped += raw.ps_drop - dropped_seen_;
+      dropped_seen_ = raw.ps_drop;
+    }
+    return stats_;
+  }
+
+ private:
+  Result<ReadOutcome> take(PacketSink& sink) {
+    const int packets = dispatch(handle_.get(), kPacketsPerRead, sink);
+    if (packets < 0) return Error{ErrorCode::kIo, interface_, pcap_geterr(handle_.get())};
+    stats_.packets += static_cast<std::uint64_t>(packets);
+    return packets == 0 ? ReadOutcome::kTimeout : ReadOutcome::kPackets;
+  }
+
+  PcapHandle handle_;
+  int descriptor_;
+  std::string interface_;
+  CaptureStats stats_;
+  u_int dropped_seen_ = 0;
+};
+
+Error activation_error(pcap_t* handle, int status, const std::string& interface) {
+  const std::string detail = pcap_geterr(handle);
+  switch (status) {
+    case PCAP_ERROR_PERM_DENIED:
+    case PCAP_ERROR_PROMISC_PERM_DENIED:
+      return {ErrorCode::kDenied, interface, "capturing needs the capability CAP_NET_RAW (or root)"};
+    case PCAP_ERROR_NO_SUCH_DEVICE:
+      return {ErrorCode::kNotFound, interface, "no such network interface"};
+    case PCAP_ERROR_IFACE_NOT_UP:
+      return {ErrorCode::kNotFound, interface, "the network interface is down"};
+    default:
+      return {ErrorCode::kIo, interface,
+              fmt::format("cannot capture: {}", detail.empty() ? pcap_statustostr(status) : detail.c_str())};
+  }
+}
+
+Status set_filter(pcap_t* handle, const LiveOptions& options) {
+  bpf_program program{};
+  const std::string text = capture_filter(options.ports, pcap_datalink(handle));
+  if (pcap_compile(handle, &program, text.c_str(), 1, PCAP_NETMASK_UNKNOWN) != 0) {
+    return Error{ErrorCode::kInvalid, options.interface, fmt::format("capture filter: {}", pcap_geterr(handle))};
+  }
+  const int status = pcap_setfilter(handle, &program);
+  pcap_freecode(&program);
+  if (status != 0)
+    return Error{ErrorCode::kIo, options.interface, fmt::format("capture filter: {}", pcap_geterr(handle))};
+  return ok_status();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PacketSource>> open_live(const LiveOptions& options) {
+  const std::string& interface = options.interface;
+  char message[PCAP_ERRBUF_SIZE] = {};
+  PcapHandle handle(pcap_create(interface.c_str(), message));
+  if (handle == nullptr) return Error{ErrorCode::kIo, interface, message};
+  pcap_set_snaplen(handle.get(), kSnapLength);
+  pcap_set_buffer_size(handle.get(), options.ring_bytes);
+  pcap_set_timeout(handle.get(), static_cast<int>(options.delivery.count()));
+  if (pcap_set_tstamp_precision(handle.get(), PCAP_TSTAMP_PRECISION_NANO) != 0) {
+    return Error{ErrorCode::kUnsupported, interface, "no stamps with nanoseconds"};
+  }
+  // A warning is positive; none of them matters without promiscuous mode.
+  if (const int status = pcap_activate(handle.get()); status < 0)
+    return activation_error(handle.get(), status, interface);
+  // The second cooked format names the interface of each packet; where a device does not have it, nothing is lost but
+  // that.
+  if (pcap_datalink(handle.get()) == DLT_LINUX_SLL) pcap_set_datalink(handle.get(), DLT_LINUX_SLL2);
+  if (Status known = check_link_type(handle.get(), interface); !known) return known.error();
+  if (Status filtered = set_filter(handle.get(), options); !filtered) return filtered.error();
+  if (pcap_setnonblock(handle.get(), 1, message) != 0) return Error{ErrorCode::kIo, interface, message};
+  const int descriptor = pcap_get_selectable_fd(handle.get());
+  if (descriptor < 0) return Error{ErrorCode::kUnsupported, interface, "cannot wait for packets on this interface"};
+  return std::unique_ptr<PacketSource>(std::make_unique<LiveSource>(std::move(handle), descriptor, interface));
+}
+
+}  // namespace rooflined::tap
