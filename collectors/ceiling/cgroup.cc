@@ -1,0 +1,112 @@
+#include "collectors/ceiling/cgroup.h"
+
+#include "collectors/ceiling/system_files.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+namespace rooflined::ceiling {
+namespace {
+
+constexpr std::size_t kLevelsMax = 64;
+
+// The path of the own group for a version 1 controller, or for version 2 where `controller` is empty; "/" when unknown.
+std::string own_path(std::string_view memberships, std::string_view controller) {
+  std::string path = "/";
+  for_each_line(memberships, [&](std::string_view line) {  // hierarchy:controllers:path
+    const std::size_t first = line.find(':');
+    if (first == std::string_view::npos) return;
+    const std::size_t second = line.find(':', first + 1);
+    if (second == std::string_view::npos) return;
+    std::string_view controllers = line.substr(first + 1, second - first - 1);
+    bool mine = controllers == controller;
+    while (!mine && !controllers.empty()) {
+      const std::size_t comma = controllers.find(',');
+      mine = !controller.empty() && controllers.substr(0, comma) == controller;
+      controllers = comma == std::string_view::npos ? std::string_view() : controllers.substr(comma + 1);
+    }
+    if (mine) path = line.substr(second + 1);
+  });
+  // Outside of the namespace the kernel shows "/../x": nothing that can be read from here.
+  if (!path.starts_with('/') || path.find("..") != std::string::npos) path = "/";
+  return path;
+}
+
+// "/a/b" → "/a/b", "/a", "".
+std::vector<std::string> levels(std::string path) {
+  std::vector<std::string> all;
+  while (all.size() < kLevelsMax) {
+    while (path.ends_with('/')) path.pop_back();
+    all.push_back(path);
+    if (path.empty()) break;
+    path.resize(path.rfind('/'));
+  }
+  return all;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::string& root)
+      : root_(root), memberships_(read_system_file(root, "/proc/self/cgroup").value_or("")) {}
+
+  CgroupLimits read() {
+    for (const char* mount : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
+      for (const auto& level : levels(own_path(memberships_, ""))) read_v2(mount + level);
+    }
+    for (const char* mount : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpuacct,cpu"}) {
+      for (const auto& level : levels(own_path(memberships_, "cpu"))) read_v1_cpu(mount + level);
+    }
+    for (const auto& level : levels(own_path(memberships_, "memory"))) {
+      const std::string folder = "/sys/fs/cgroup/memory" + level;
+      limit_memory(read_system_integer(root_, folder + "/memory.limit_in_bytes"),
+                   read_system_integer(root_, folder + "/memory.usage_in_bytes"));
+    }
+    return limits_;
+  }
+
+ private:
+  void read_v2(const std::string& folder) {
+    if (const auto text = read_system_file(root_, folder + "/cpu.max")) {  // "400000 100000" or "max 100000"
+      const std::string_view line = trimmed(*text);
+      const std::size_t space = line.find(' ');
+      const auto quota = parse_integer(line.substr(0, space));
+      const auto period = space == std::string_view::npos ? std::nullopt : parse_integer(line.substr(space));
+      if (quota) limit_cpus(*quota, period.value_or(100000));
+    }
+    const auto usage = read_system_integer(root_, folder + "/memory.current");
+    // Over memory.high the group is reclaimed from, which is what must not happen.
+    limit_memory(read_system_integer(root_, folder + "/memory.max"), usage);
+    limit_memory(read_system_integer(root_, folder + "/memory.high"), usage);
+  }
+
+  void read_v1_cpu(const std::string& folder) {
+    const auto quota = read_system_integer(root_, folder + "/cpu.cfs_quota_us");  // -1: none
+    const auto period = read_system_integer(root_, folder + "/cpu.cfs_period_us");
+    if (quota && period) limit_cpus(*quota, *period);
+  }
+
+  void limit_cpus(std::uint64_t quota, std::uint64_t period) {
+    if (period == 0) return;
+    const double cpus = static_cast<double>(quota) / static_cast<double>(period);
+    limits_.cpus = std::min(limits_.cpus.value_or(cpus), cpus);
+  }
+
+  void limit_memory(std::optional<std::uint64_t> limit, std::optional<std::uint64_t> usage) {
+    if (!limit) return;
+    const Bytes room = *limit - std::min(*limit, usage.value_or(0));
+    limits_.memory_room = std::min(limits_.memory_room.value_or(room), room);
+  }
+
+  const std::string& root_;
+  std::string memberships_;
+  CgroupLimits limits_;
+};
+
+}  // namespace
+
+CgroupLimits read_cgroup_limits(const std::string& root) {
+  return Reader(root).read();
+}
+
+}  // namespace rooflined::ceiling

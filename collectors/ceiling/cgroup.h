@@ -1,0 +1,23 @@
+// What the control groups of this process leave it: processor time and memory. Versions 1 and 2, and both at once.
+//
+// Every level from the process's own group up to the root of the hierarchy counts, the tightest wins. Inside a
+// container the own group usually is the root. Threads: any.
+
+#pragma once
+
+#include "metrics/base/units.h"
+
+#include <optional>
+#include <string>
+
+namespace rooflined::ceiling {
+
+struct CgroupLimits {
+  std::optional<double> cpus;  // quota over period, 0.5 is half a CPU; absent without a quota
+  std::optional<Bytes>
+      memory_room;  // limit less usage, page cache of the group counted as used; absent without a limit
+};
+
+CgroupLimits read_cgroup_limits(const std::string& root);
+
+}  // namespace rooflined::ceiling

@@ -1,0 +1,155 @@
+#include "collectors/ceiling/probe_process.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+
+namespace rooflined::ceiling {
+namespace {
+
+constexpr std::size_t kLineBytesMax = 1024 * 1024;
+// A stopped probe returns within a block and unmaps its buffer: 0.1 s for gigabytes of small pages.
+constexpr Duration kStopGrace = std::chrono::milliseconds(500);
+constexpr int kPollMilliseconds = 20;
+constexpr int kExecFailed = 127;
+
+MonotonicTime now() {
+  return MonotonicTime(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+// The other half of start(), between fork and exec: only calls that are safe there (signal-safety(7)), since another
+// thread of the parent may have held any lock.
+[[noreturn]] void become_probe(const char* executable, char* const* arguments, int stop_fd, int report_fd, pid_t parent,
+                               ProbeProcess::Priority priority) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(kExecFailed);  // the parent died before the line above
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::signal(SIGINT, SIG_IGN);
+  ::signal(SIGTERM, SIG_DFL);
+  ::signal(SIGPIPE, SIG_DFL);
+  if (priority == ProbeProcess::Priority::kIdle) {
+    sched_param parameter{};
+    ::sched_setscheduler(0, SCHED_IDLE, &parameter);
+    ::setpriority(PRIO_PROCESS, 0, 19);
+  }
+  // Out of the way first: either may sit on the number that the other is to have.
+  const int stop_high = ::fcntl(stop_fd, F_DUPFD, kReportDescriptor + 1);
+  const int report_high = ::fcntl(report_fd, F_DUPFD, kReportDescriptor + 1);
+  const int null_fd = ::open("/dev/null", O_RDWR);
+  if (null_fd >= 0) {
+    ::dup2(null_fd, STDIN_FILENO);
+    ::dup2(null_fd, STDOUT_FILENO);
+  }
+  if (::dup2(stop_high, kStopDescriptor) < 0 || ::dup2(report_high, kReportDescriptor) < 0) ::_exit(kExecFailed);
+  ::syscall(SYS_close_range, static_cast<unsigned>(kReportDescriptor + 1), ~0U, 0U);
+  ::execv(executable, arguments);
+  ::_exit(kExecFailed);
+}
+
+// Cuts the pipe's bytes into lines.
+class LineReader {
+ public:
+  explicit LineReader(const std::function<void(std::string_view)>& on_line) : on_line_(on_line) {}
+
+  // False when the writer sends a line without end.
+  bool take(std::string_view bytes) {
+    buffer_.append(bytes);
+    std::size_t begin = 0;
+    for (std::size_t end = 0; (end = buffer_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      on_line_(std::string_view(buffer_).substr(begin, end - begin));
+    }
+    buffer_.erase(0, begin);
+    return buffer_.size() <= kLineBytesMax;
+  }
+
+ private:
+  const std::function<void(std::string_view)>& on_line_;
+  std::string buffer_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ProbeProcess>> ProbeProcess::start(const Command& command) {
+  auto page = StopPage::create();
+  if (!page.ok()) return page.error();
+  std::array<int, 2> report{};
+  if (::pipe2(report.data(), O_CLOEXEC) != 0) return Error{ErrorCode::kIo, "pipe", std::strerror(errno)};
+  std::vector<std::string> words = {command.executable};
+  words.insert(words.end(), command.arguments.begin(), command.arguments.end());
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    become_probe(command.executable.c_str(), arguments.data(), page->fd(), report[1], parent, command.priority);
+  }
+  ::close(report[1]);
+  if (pid < 0) {
+    ::close(report[0]);
+    return Error{ErrorCode::kIo, "fork", std::strerror(errno)};
+  }
+  return std::unique_ptr<ProbeProcess>(new ProbeProcess(std::move(page).value(), pid, report[0]));
+}
+
+ProbeProcess::~ProbeProcess() {
+  kill_and_reap();
+  ::close(report_);
+}
+
+void ProbeProcess::kill_and_reap() {
+  if (pid_ < 0) return;
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+}
+
+ProbeProcess::End ProbeProcess::wait(Duration limit, const std::function<void(std::string_view)>& on_line) {
+  const MonotonicTime deadline = now() + limit;
+  MonotonicTime stop_deadline = MonotonicTime::max();
+  LineReader lines(on_line);
+  std::array<char, 4096> piece;
+  for (;;) {
+    if (page_.requested() && stop_deadline == MonotonicTime::max()) stop_deadline = now() + kStopGrace;
+    if (now() >= deadline || now() >= stop_deadline) {
+      kill_and_reap();
+      return page_.requested() ? End::kStopped : End::kTimeout;
+    }
+    pollfd waiting{report_, POLLIN, 0};
+    if (::poll(&waiting, 1, kPollMilliseconds) <= 0) continue;
+    const ssize_t got = ::read(report_, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0 || !lines.take({piece.data(), static_cast<std::size_t>(got)})) break;
+  }
+  // The pipe is closed: the child has ended, or has nothing more to say and is given a moment for that.
+  const MonotonicTime grace_end = now() + kStopGrace;
+  int status = 0;
+  while (pid_ >= 0 && now() < grace_end) {
+    if (::waitpid(pid_, &status, WNOHANG) == pid_) {
+      pid_ = -1;
+    } else {
+      ::poll(nullptr, 0, 1);
+    }
+  }
+  const bool by_itself = pid_ < 0 && WIFEXITED(status);
+  kill_and_reap();
+  if (page_.requested()) return End::kStopped;
+  return by_itself ? End::kExited : End::kSignaled;
+}
+
+}  // namespace rooflined::ceiling

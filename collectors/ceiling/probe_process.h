@@ -1,0 +1,72 @@
+// A probe in a process of its own: its gigabytes never weigh on the daemon, and it can be ended at any instant.
+//
+//   child:   the given program, with the stop page at descriptor kStopDescriptor and a pipe for its report at
+//            kReportDescriptor; no other descriptor of the parent but stderr; stdin and stdout are /dev/null
+//   report:  lines of text, whatever the program writes; this class does not read them
+//
+// The child is killed when the thread that started it ends (PR_SET_PDEATHSIG), so a daemon killed by SIGKILL leaves no
+// probe behind. SIGINT is ignored in the child: on a terminal it reaches both, and the parent is the one who decides.
+//
+// Bounds: a line of 1 MiB, the deadline of wait(). Threads: start(), wait() and the destructor on one thread that lives
+// as long as the probe; stop() on any thread or in a signal handler.
+
+#pragma once
+
+#include "collectors/ceiling/stop_page.h"
+#include "metrics/base/result.h"
+#include "metrics/base/time.h"
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rooflined::ceiling {
+
+inline constexpr int kStopDescriptor = 3;
+inline constexpr int kReportDescriptor = 4;
+
+class ProbeProcess {
+ public:
+  enum class Priority {
+    kNormal,
+    kIdle,  // SCHED_IDLE and nice 19: everything else on the CPU comes first
+  };
+  struct Command {
+    std::string executable;
+    std::vector<std::string> arguments;  // behind the program's name
+    Priority priority = Priority::kNormal;
+  };
+  enum class End {
+    kExited,    // by itself, with whatever status
+    kSignaled,  // crashed, or killed by somebody else (out of memory, say)
+    kStopped,   // after stop()
+    kTimeout,   // killed at the deadline
+  };
+
+  static Result<std::unique_ptr<ProbeProcess>> start(const Command& command);
+  // Kills and reaps the child if it is still there.
+  ~ProbeProcess();
+
+  // Sets the stop page: the last worker's last load comes within a block. wait() kills what is still there a little
+  // later.
+  void stop() const noexcept { page_.request(); }
+
+  // Hands every line of the report to `on_line` until the child ends; reaps it. Once only.
+  End wait(Duration limit, const std::function<void(std::string_view)>& on_line);
+
+  pid_t pid() const noexcept { return pid_; }
+
+ private:
+  ProbeProcess(StopPage page, pid_t pid, int report) : page_(std::move(page)), pid_(pid), report_(report) {}
+  void kill_and_reap();
+
+  StopPage page_;
+  pid_t pid_;   // -1 once reaped
+  int report_;  // the pipe's reading end
+};
+
+}  // namespace rooflined::ceiling

@@ -1,0 +1,60 @@
+#include "collectors/ceiling/stop_page.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace rooflined::ceiling {
+namespace {
+
+constexpr std::size_t kPageBytes = 4096;
+
+Error system_error(const char* call) {
+  return Error{ErrorCode::kIo, call, std::strerror(errno)};
+}
+
+}  // namespace
+
+Result<StopPage> StopPage::create() {
+  const int fd = ::memfd_create("rooflined-stop", MFD_CLOEXEC);
+  if (fd < 0) return system_error("memfd_create");
+  if (::ftruncate(fd, static_cast<off_t>(kPageBytes)) != 0) {
+    const Error error = system_error("ftruncate");
+    ::close(fd);
+    return error;
+  }
+  auto page = map(fd, fd);
+  if (!page.ok()) ::close(fd);
+  return page;
+}
+
+Result<StopPage> StopPage::attach(int fd) {
+  return map(fd, -1);
+}
+
+Result<StopPage> StopPage::map(int fd, int fd_kept) {
+  void* const page = ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (page == MAP_FAILED) return system_error("mmap");
+  // The page begins as zeros, which is the flag's value; an atomic of 32 bits has no other state.
+  return StopPage(std::launder(static_cast<Flag*>(page)), fd_kept);
+}
+
+StopPage::StopPage(StopPage&& other) noexcept
+    : flag_(std::exchange(other.flag_, nullptr)), fd_(std::exchange(other.fd_, -1)) {}
+
+StopPage& StopPage::operator=(StopPage&& other) noexcept {
+  std::swap(flag_, other.flag_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+StopPage::~StopPage() {
+  if (flag_ != nullptr) ::munmap(flag_, kPageBytes);
+  if (fd_ >= 0) ::close(fd_);
+}
+
+}  // namespace rooflined::ceiling

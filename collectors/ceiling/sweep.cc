@@ -1,0 +1,167 @@
+#include "collectors/ceiling/sweep.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rooflined::ceiling {
+namespace {
+
+// A thread count stays in the sweep while its best comes this near to the leader's median: the kernels differ by up to
+// 15 % on one machine, so more than that is not made up by another kernel.
+constexpr double kThreadsKept = 0.85;
+// A clock that stands still is tried again this often before the measurement is given up.
+constexpr unsigned kDiscardedMax = 20;
+
+struct Trial {
+  Cell cell;
+  Duration spent{0};
+  unsigned done = 0;
+
+  Duration typical() const { return done == 0 ? Duration(0) : spent / done; }
+};
+
+class Runner {
+ public:
+  Runner(RepetitionSource& source, const ProgressCallback& progress) : source_(source), progress_(progress) {}
+
+  // The discarded and then all counted repetitions of `trials`, in turn, so that a disturbance of some seconds meets
+  // all of them alike.
+  Status in_turn(std::vector<Trial>& trials, unsigned repetitions) {
+    for (unsigned round = 0; round <= repetitions; ++round) {
+      for (Trial& trial : trials) {
+        if (Status status = repeat(trial, round > 0); !status.ok()) return status;
+      }
+    }
+    for (Trial& trial : trials) judge(trial.cell);
+    return ok_status();
+  }
+
+  void expect(unsigned more) { total_ = done_ + more; }
+  unsigned discarded() const { return discarded_; }
+  Duration spent() const { return spent_; }
+
+ private:
+  Status repeat(Trial& trial, bool counted) {
+    for (;;) {
+      const auto repetition = source_.repeat(trial.cell.kernel, trial.cell.threads);
+      if (!repetition.ok()) return repetition.error();
+      const auto [bytes, elapsed] = repetition.value();
+      if (elapsed > Duration(0)) {
+        spent_ += elapsed;
+        trial.spent += elapsed;
+        ++trial.done;
+        if (counted) trial.cell.samples.push_back(static_cast<double>(bytes) / to_seconds(elapsed));
+        break;
+      }
+      if (++discarded_ > kDiscardedMax) return Error{ErrorCode::kIo, "clock", "stands still while bytes are read"};
+    }
+    ++done_;
+    if (progress_) progress_({trial.cell.kernel, trial.cell.threads, done_, std::max(done_, total_)});
+    return ok_status();
+  }
+
+  static void judge(Cell& cell) {
+    cell.median = median(cell.samples);
+    cell.best = cell.samples.empty() ? 0 : *std::max_element(cell.samples.begin(), cell.samples.end());
+    cell.stable = !cell.samples.empty() && cell.median >= kStableRatio * cell.best;
+  }
+
+  RepetitionSource& source_;
+  const ProgressCallback& progress_;
+  Duration spent_{0};
+  unsigned done_ = 0;
+  unsigned total_ = 0;
+  unsigned discarded_ = 0;
+};
+
+Trial trial_of(std::size_t kernel, unsigned threads) {
+  Trial trial;
+  trial.cell.kernel = kernel;
+  trial.cell.threads = threads;
+  return trial;
+}
+
+const Cell* winner(const std::vector<Cell>& cells) {
+  const Cell* best = nullptr;
+  for (const Cell& cell : cells) {
+    if (cell.stable && (best == nullptr || cell.median > best->median)) best = &cell;
+  }
+  return best;
+}
+
+// The thread counts that are still worth trying with the other kernels, with the time that one repetition takes.
+std::vector<std::pair<unsigned, Duration>> counts_kept(const std::vector<Trial>& trials) {
+  double leader = 0;
+  for (const Trial& trial : trials) leader = std::max(leader, trial.cell.median);
+  std::vector<std::pair<unsigned, Duration>> kept;
+  for (const Trial& trial : trials) {
+    if (trial.cell.best >= kThreadsKept * leader) kept.emplace_back(trial.cell.threads, trial.typical());
+  }
+  return kept;
+}
+
+void take_cells(std::vector<Trial>& trials, std::vector<Cell>& cells) {
+  for (Trial& trial : trials) cells.push_back(std::move(trial.cell));
+}
+
+}  // namespace
+
+double median(std::vector<double> samples) {
+  if (samples.empty()) return 0;
+  std::sort(samples.begin(), samples.end());
+  const std::size_t middle = samples.size() / 2;
+  return samples.size() % 2 == 1 ? samples[middle] : (samples[middle - 1] + samples[middle]) / 2;
+}
+
+Result<Cell> run_cell(std::size_t kernel, unsigned threads, unsigned count, RepetitionSource& source,
+                      const ProgressCallback& progress) {
+  Runner runner(source, progress);
+  runner.expect(count + 1);
+  std::vector<Trial> trials = {trial_of(kernel, threads)};
+  if (const Status status = runner.in_turn(trials, count); !status.ok()) return status.error();
+  return std::move(trials.front().cell);
+}
+
+Result<Sweep> run_sweep(const SweepOptions& options, RepetitionSource& source, const ProgressCallback& progress) {
+  ROOFLINED_CHECK(!options.kernels.empty() && !options.thread_counts.empty());
+  const auto counts = static_cast<unsigned>(options.thread_counts.size());
+  const auto kernels = static_cast<unsigned>(options.kernels.size());
+  const unsigned each = options.repetitions + 1;
+  const unsigned confirming = options.confirmations + 1;
+  Runner runner(source, progress);
+  Sweep sweep;
+
+  runner.expect(each * kernels * counts + confirming);
+  std::vector<Trial> first;
+  for (const unsigned threads : options.thread_counts) first.push_back(trial_of(options.kernels.front(), threads));
+  if (const Status status = runner.in_turn(first, options.repetitions); !status.ok()) return status.error();
+
+  const auto kept = counts_kept(first);
+  Duration left = options.budget - runner.spent();
+  Duration kernel_cost{0};
+  for (const auto& [threads, typical] : kept) kernel_cost += typical * each;
+  if (!kept.empty()) left -= kept.back().second * confirming;
+  std::vector<Trial> others;
+  for (std::size_t i = 1; i < options.kernels.size(); ++i) {
+    left -= kernel_cost;
+    if (left < Duration(0)) {
+      sweep.kernels_left_out = options.kernels.size() - i;
+      break;
+    }
+    for (const auto& count : kept) others.push_back(trial_of(options.kernels[i], count.first));
+  }
+  runner.expect(each * static_cast<unsigned>(others.size()) + confirming);
+  if (const Status status = runner.in_turn(others, options.repetitions); !status.ok()) return status.error();
+  take_cells(first, sweep.cells);
+  take_cells(others, sweep.cells);
+
+  if (const Cell* const chosen = winner(sweep.cells)) {
+    std::vector<Trial> confirmation = {trial_of(chosen->kernel, chosen->threads)};
+    if (const Status status = runner.in_turn(confirmation, options.confirmations); !status.ok()) return status.error();
+    sweep.confirmation = std::move(confirmation.front().cell);
+  }
+  sweep.repetitions_discarded = runner.discarded();
+  return sweep;
+}
+
+}  // namespace rooflined::ceiling

@@ -1,0 +1,267 @@
+#include "collectors/ceiling/worker_pool.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <system_error>
+#include <thread>
+
+namespace rooflined::ceiling {
+namespace {
+
+// Parts are cut at multiples of this: eight streams of whole pages.
+constexpr std::size_t kUnitWords = 8 * 4096 / sizeof(std::uint64_t);
+constexpr Bytes kUnitBytes = kUnitWords * sizeof(std::uint64_t);
+constexpr std::uint64_t kPassesMax = 1U << 20U;
+
+MonotonicTime now() {
+  return MonotonicTime(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+// splitmix64 of the word's place: no two pages are alike, so none can be merged or be the zero page.
+std::uint64_t random_word(std::uint64_t place) {
+  std::uint64_t z = (place + 1) * 0x9e3779b97f4a7c15U;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9U;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebU;
+  return z ^ z >> 31;
+}
+
+// Frees the CPU now and then: at idle priority, or with more workers than CPUs, the one that is waited for needs it.
+void wait_a_little(unsigned& spins) {
+  if (++spins % 256 == 0) std::this_thread::yield();
+}
+
+struct Part {
+  std::uint64_t* words = nullptr;
+  std::size_t count = 0;
+};
+
+enum class Job { kFill, kKernel, kQuit };
+
+// One worker's own lines: what it was told, and what it has to tell.
+struct alignas(128) Slot {
+  std::thread thread;
+  int cpu = 0;
+  bool pinned = false;
+
+  std::atomic<std::uint32_t> order{0};  // counts up; a new number is a new job
+  Job job = Job::kQuit;
+  Part part;
+  std::size_t kernel = 0;
+  std::uint64_t passes = 0;
+
+  MonotonicTime start;
+  MonotonicTime end;
+  Bytes bytes = 0;
+  std::uint64_t checksum = 0;
+  bool stopped = false;
+  std::atomic<Bytes> moved{0};
+};
+
+}  // namespace
+
+struct WorkerPool::Shared {
+  Shared(const Topology& topology_in, const StopPage& stop_in) : topology(topology_in), stop(stop_in) {}
+
+  const Topology& topology;
+  const StopPage& stop;
+  const KernelFunctions* functions = nullptr;
+  std::uint64_t* buffer = nullptr;
+  Bytes mapped_bytes = 0;
+  std::size_t units = 0;
+  std::vector<std::unique_ptr<Slot>> slots;
+  std::vector<std::uint64_t> passes;  // by thread count: how often its part lasts 20 ms
+
+  std::atomic<unsigned> expected{0};
+  std::atomic<unsigned> arrived{0};
+  std::atomic<unsigned> finished{0};
+
+  void work(Slot& slot);
+  void fill(Slot& slot) const;
+  void read(Slot& slot) const;
+  void run(Job job, std::size_t kernel, unsigned threads, std::uint64_t pass_count);
+};
+
+void WorkerPool::Shared::work(Slot& slot) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (slot.cpu < CPU_SETSIZE) {
+    CPU_SET(static_cast<std::size_t>(slot.cpu), &mask);
+    slot.pinned = sched_setaffinity(0, sizeof mask, &mask) == 0;
+  }
+  std::uint32_t seen = 0;
+  for (;;) {
+    slot.order.wait(seen, std::memory_order_acquire);
+    seen = slot.order.load(std::memory_order_acquire);
+    if (slot.job == Job::kQuit) return;
+    arrived.fetch_add(1, std::memory_order_acq_rel);
+    unsigned spins = 0;
+    while (arrived.load(std::memory_order_acquire) < expected.load(std::memory_order_relaxed)) wait_a_little(spins);
+    if (slot.job == Job::kFill) {
+      fill(slot);
+    } else {
+      read(slot);
+    }
+    finished.fetch_add(1, std::memory_order_acq_rel);
+    finished.notify_one();
+  }
+}
+
+void WorkerPool::Shared::fill(Slot& slot) const {
+  constexpr std::size_t kBlockWords = kBlockBytes / sizeof(std::uint64_t);
+  slot.stopped = false;
+  const auto place = static_cast<std::uint64_t>(slot.part.words - buffer);
+  for (std::size_t begin = 0; begin < slot.part.count; begin += kBlockWords) {
+    if (stop.requested()) {
+      slot.stopped = true;
+      return;
+    }
+    const std::size_t end = std::min(begin + kBlockWords, slot.part.count);
+    for (std::size_t i = begin; i < end; ++i) slot.part.words[i] = random_word(place + i);
+  }
+}
+
+void WorkerPool::Shared::read(Slot& slot) const {
+  const Kernel& kernel = kKernels[slot.kernel];
+  const KernelFunction function = (*functions)[slot.kernel];
+  const std::size_t stride = slot.part.count / kernel.streams;
+  const std::size_t block = kBlockBytes / sizeof(std::uint64_t) / kernel.streams;
+  const Bytes element = kernel.bytes_read + kernel.bytes_written;
+  std::uint64_t checksum = 0;
+  Bytes bytes = 0;
+  slot.stopped = false;
+  slot.start = now();
+  for (std::uint64_t pass = 0; pass < slot.passes && !slot.stopped; ++pass) {
+    for (std::size_t at = 0; at < stride; at += block) {
+      if (stop.requested()) {
+        slot.stopped = true;
+        break;
+      }
+      const std::size_t count = std::min(block, stride - at);
+      checksum += function(slot.part.words + at, stride, count);
+      bytes += count * element;
+      slot.moved.fetch_add(count * element, std::memory_order_relaxed);
+    }
+  }
+  slot.end = now();
+  slot.bytes = bytes;
+  slot.checksum = checksum;
+}
+
+void WorkerPool::Shared::run(Job job, std::size_t kernel, unsigned threads, std::uint64_t pass_count) {
+  const std::vector<int> cpus = placement(topology, threads);
+  expected.store(threads, std::memory_order_relaxed);
+  arrived.store(0, std::memory_order_relaxed);
+  finished.store(0, std::memory_order_relaxed);
+  for (const auto& slot : slots) {
+    const auto place = std::find(cpus.begin(), cpus.end(), slot->cpu);
+    if (place == cpus.end()) continue;
+    const auto rank = static_cast<std::size_t>(place - cpus.begin());
+    const std::size_t first = units * rank / threads;
+    const std::size_t last = units * (rank + 1) / threads;
+    slot->job = job;
+    slot->part = {buffer + first * kUnitWords, (last - first) * kUnitWords};
+    slot->kernel = kernel;
+    slot->passes = pass_count;
+    slot->order.fetch_add(1, std::memory_order_release);
+    slot->order.notify_one();
+  }
+  for (unsigned done = 0; (done = finished.load(std::memory_order_acquire)) < threads;) {
+    finished.wait(done, std::memory_order_acquire);
+  }
+}
+
+WorkerPool::WorkerPool(std::unique_ptr<Shared> shared) : shared_(std::move(shared)) {}
+
+WorkerPool::~WorkerPool() {
+  for (const auto& slot : shared_->slots) {
+    if (!slot->thread.joinable()) continue;
+    slot->job = Job::kQuit;
+    slot->order.fetch_add(1, std::memory_order_release);
+    slot->order.notify_one();
+    slot->thread.join();
+  }
+  if (shared_->buffer != nullptr) ::munmap(shared_->buffer, shared_->mapped_bytes);
+}
+
+Result<std::unique_ptr<WorkerPool>> WorkerPool::create(const Options& options, const Topology& topology,
+                                                       const StopPage& stop) {
+  ROOFLINED_CHECK(options.threads_max >= 1 && options.threads_max <= topology.cpus.size());
+  ROOFLINED_CHECK(options.functions != nullptr);
+  std::unique_ptr<WorkerPool> pool(new WorkerPool(std::make_unique<Shared>(topology, stop)));
+  Shared& shared = *pool->shared_;
+  shared.functions = options.functions;
+  shared.units = options.buffer_bytes / kUnitBytes;
+  if (shared.units < options.threads_max) {
+    return Error{ErrorCode::kInvalid, "size", "at least " + std::to_string(kUnitBytes) + " bytes a thread are needed"};
+  }
+  void* const memory =
+      ::mmap(nullptr, options.buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return Error{ErrorCode::kIo, "mmap", std::strerror(errno)};
+  shared.buffer = static_cast<std::uint64_t*>(memory);
+  shared.mapped_bytes = options.buffer_bytes;
+  // Advice that the kernel may not know: the measurement is right without it.
+  if (options.huge_bytes > 0) ::madvise(memory, std::min(options.huge_bytes, options.buffer_bytes), MADV_HUGEPAGE);
+  ::madvise(memory, options.buffer_bytes, MADV_DONTDUMP);
+
+  shared.passes.assign(options.threads_max + 1, 1);
+  try {
+    for (const int cpu : placement(topology, options.threads_max)) {
+      auto slot = std::make_unique<Slot>();
+      slot->cpu = cpu;
+      shared.slots.push_back(std::move(slot));
+      Slot& mine = *shared.slots.back();
+      mine.thread = std::thread([&shared, &mine] { shared.work(mine); });
+    }
+  } catch (const std::system_error& error) {
+    return Error{ErrorCode::kIo, "threads", error.what()};
+  }
+  shared.run(Job::kFill, 0, options.threads_max, 1);
+  for (const auto& slot : shared.slots) {
+    if (slot->stopped) return Error{ErrorCode::kBusy, "stopped", "while the buffer was filled"};
+  }
+  return pool;
+}
+
+Result<Repetition> WorkerPool::repeat(std::size_t kernel, unsigned threads) {
+  ROOFLINED_CHECK(kernel < kKernels.size() && threads >= 1 && threads < shared_->passes.size());
+  const std::vector<int> cpus = placement(shared_->topology, threads);
+  for (;;) {
+    std::uint64_t& passes = shared_->passes[threads];
+    shared_->run(Job::kKernel, kernel, threads, passes);
+    Repetition repetition;
+    MonotonicTime start = MonotonicTime::max();
+    MonotonicTime end = MonotonicTime::min();
+    for (const auto& slot : shared_->slots) {
+      if (std::find(cpus.begin(), cpus.end(), slot->cpu) == cpus.end()) continue;
+      if (slot->stopped) return Error{ErrorCode::kBusy, "stopped", "while memory was read"};
+      start = std::min(start, slot->start);
+      end = std::max(end, slot->end);
+      repetition.bytes += slot->bytes;
+    }
+    repetition.elapsed = end - start;
+    if (repetition.elapsed >= kRepetitionMin || passes >= kPassesMax) return repetition;
+    // A quarter more than needed, so that the next ones of this count last long enough at once.
+    const double factor =
+        repetition.elapsed > Duration(0) ? 1.25 * to_seconds(kRepetitionMin) / to_seconds(repetition.elapsed) : 8;
+    passes = std::clamp(static_cast<std::uint64_t>(static_cast<double>(passes) * factor) + 1, passes + 1, kPassesMax);
+  }
+}
+
+unsigned WorkerPool::unpinned() const {
+  return static_cast<unsigned>(
+      std::count_if(shared_->slots.begin(), shared_->slots.end(), [](const auto& slot) { return !slot->pinned; }));
+}
+
+Bytes WorkerPool::bytes_moved() const {
+  Bytes total = 0;
+  for (const auto& slot : shared_->slots) total += slot->moved.load(std::memory_order_relaxed);
+  return total;
+}
+
+}  // namespace rooflined::ceiling

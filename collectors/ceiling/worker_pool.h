@@ -1,0 +1,60 @@
+// The probe's memory and the workers that read it.
+//
+// One buffer for all cells, filled with random words, each part by the worker that reads it, so that the pages lie on
+// that worker's NUMA node; one thread a CPU, pinned. A repetition of t workers gives each a contiguous part of the
+// buffer; the parts are read once, or as often as it takes to last 20 ms. Workers stamp their own start and end: a
+// clock of the coordinator reads 12 % high at 2 GB and several times too high on small sets.
+//
+// Workers look at the stop page before every block, so a stopped repetition reads at most one block more a worker.
+// Threads: construct and call from one thread; the stop page may be set by anyone.
+
+#pragma once
+
+#include "collectors/ceiling/kernels.h"
+#include "collectors/ceiling/stop_page.h"
+#include "collectors/ceiling/sweep.h"
+#include "collectors/ceiling/topology.h"
+#include "metrics/base/result.h"
+#include "metrics/base/time.h"
+#include "metrics/base/units.h"
+
+#include <memory>
+#include <vector>
+
+namespace rooflined::ceiling {
+
+// Over all streams of a kernel. A quarter of the MiB that is promised, since it costs nothing measurable.
+inline constexpr Bytes kBlockBytes = 256 * kKiB;
+inline constexpr Duration kRepetitionMin = std::chrono::milliseconds(20);
+
+class WorkerPool : public RepetitionSource {
+ public:
+  struct Options {
+    Bytes buffer_bytes = 0;
+    Bytes huge_bytes = 0;  // this much of the buffer asks for huge pages
+    unsigned threads_max = 1;
+    const KernelFunctions* functions = nullptr;
+  };
+
+  // Maps the buffer, starts and pins the workers, and fills the buffer. Errors: no memory, no threads, stopped (kBusy).
+  // Requires: `topology` and `stop` outlive the pool; threads_max ≤ topology.cpus.size().
+  static Result<std::unique_ptr<WorkerPool>> create(const Options& options, const Topology& topology,
+                                                    const StopPage& stop);
+  ~WorkerPool() override;
+
+  // Errors: kBusy at "stopped". Requires: threads ≤ threads_max.
+  Result<Repetition> repeat(std::size_t kernel, unsigned threads) override;
+
+  // CPUs that refused a worker: the thread runs wherever the scheduler puts it.
+  unsigned unpinned() const;
+  // Bytes read or written since the start, by all workers, counted block by block.
+  Bytes bytes_moved() const;
+
+ private:
+  struct Shared;
+  explicit WorkerPool(std::unique_ptr<Shared> shared);
+
+  std::unique_ptr<Shared> shared_;
+};
+
+}  // namespace rooflined::ceiling
