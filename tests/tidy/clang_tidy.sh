@@ -12,7 +12,7 @@ if ! command -v clang-tidy-14 >/dev/null; then
   exit 77
 fi
 # clang does not know some warnings of g++; a file that is not in the database is not built here.
-python3 - "$build" "$@" <<'PY' | xargs -P "$(nproc)" -n 1 clang-tidy-14 -p "$build" --quiet \
+python3 - "$build" "$@" <<'PY' | xargs -r -P "$(nproc)" -n 1 clang-tidy-14 -p "$build" --quiet \
   --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-error
 import json, os, sys
 root = os.getcwd()
