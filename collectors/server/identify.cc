@@ -1,0 +1,134 @@
+#include "collectors/server/identify.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <httplib.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <string_view>
+#include <thread>
+
+namespace rooflined::server {
+namespace {
+
+using AddAnswer = Status (*)(std::string_view, ServerIdentity&);
+
+// What is asked besides /v1/models; in order, until one is answered.
+struct Question {
+  ServerFamily family;
+  const char* path;
+  AddAnswer add;
+};
+constexpr std::array<Question, 10> kQuestions = {{
+    {ServerFamily::kLlamaCpp, "/props", add_props_answer},
+    {ServerFamily::kUnknown, "/props", add_props_answer},  // a build without /v1/models, or a list behind a key
+    {ServerFamily::kVllm, "/version", add_version_answer},
+    {ServerFamily::kAphrodite, "/version", add_version_answer},
+    {ServerFamily::kTensorRtLlm, "/version", add_version_answer},
+    {ServerFamily::kOllama, "/api/version", add_version_answer},
+    {ServerFamily::kKoboldCpp, "/api/extra/version", add_version_answer},
+    {ServerFamily::kTgi, "/info", add_model_answer},
+    {ServerFamily::kSglang, "/model_info", add_model_answer},
+    {ServerFamily::kSglang, "/get_model_info", add_model_answer},  // its name before 2026
+}};
+
+// Shuts a client's socket when the whole request takes too long: the library's own timeouts are per read.
+class Deadline {
+ public:
+  Deadline(httplib::Client& client, std::chrono::milliseconds after)
+      : thread_([this, &client, after](const std::stop_token& stop) {
+          std::unique_lock lock(mutex_);
+          wake_.wait_for(lock, stop, after, [] { return false; });
+          if (!stop.stop_requested()) client.stop();
+        }) {}
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::jthread thread_;  // last: it uses the others
+};
+
+std::string reason(httplib::Error error) {
+  return httplib::to_string(error);
+}
+
+}  // namespace
+
+std::string address_text(const Endpoint& endpoint) {
+  constexpr std::array<std::uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+  std::array<char, INET6_ADDRSTRLEN> buffer{};
+  const bool v4 = std::equal(kMapped.begin(), kMapped.end(), endpoint.address.begin());
+  const void* from = endpoint.address.data() + (v4 ? kMapped.size() : 0);
+  return ::inet_ntop(v4 ? AF_INET : AF_INET6, from, buffer.data(), buffer.size()) == nullptr ? "" : buffer.data();
+}
+
+Result<HttpAnswer> http_get(const Endpoint& endpoint, const std::string& path, const IdentifyOptions& options) {
+  const std::string where = fmt::format("port {} {}", endpoint.port, path);
+  try {
+    httplib::Client client(address_text(endpoint), endpoint.port);
+    client.set_connection_timeout(options.connect_timeout);
+    client.set_read_timeout(options.read_timeout);
+    client.set_write_timeout(options.read_timeout);
+    client.set_follow_location(false);
+    client.set_decompress(false);
+    httplib::Headers headers = {
+        {"User-Agent", options.user_agent}, {"Accept-Encoding", "identity"}, {"Connection", "close"}};
+    if (!options.bearer_token.empty()) headers.emplace("Authorization", "Bearer " + options.bearer_token);
+    HttpAnswer answer;
+    bool too_long = false;
+    const Deadline deadline(client, options.request_timeout);
+    const httplib::Result result = client.Get(path, headers, [&](const char* data, std::size_t size) {
+      too_long = answer.body.size() + size > options.body_bytes_max;
+      if (!too_long) answer.body.append(data, size);
+      return !too_long;
+    });
+    if (too_long)
+      return Error{ErrorCode::kLimit, where, fmt::format("answers more than {} bytes", options.body_bytes_max)};
+    if (!result) return Error{ErrorCode::kIo, where, reason(result.error())};
+    answer.status = result->status;
+    return answer;
+  } catch (const std::exception& error) {  // the library's, on what a server sends
+    return Error{ErrorCode::kIo, where, error.what()};
+  }
+}
+
+Result<ServerIdentity> identify(const Endpoint& endpoint, ServerFamily hint, const IdentifyOptions& options) {
+  ServerIdentity identity;
+  bool answered = false;
+  Error last{ErrorCode::kNotFound, fmt::format("port {}", endpoint.port), "answers none of our questions"};
+  const auto ask = [&](const char* path, AddAnswer add) {
+    const Result<HttpAnswer> answer = http_get(endpoint, path, options);
+    if (!answer) {
+      last = answer.error();
+      return false;
+    }
+    if (answer->status != 200) {
+      const bool denied = answer->status == 401 || answer->status == 403;
+      last = {denied ? ErrorCode::kDenied : ErrorCode::kNotFound, fmt::format("port {} {}", endpoint.port, path),
+              fmt::format("HTTP status {}", answer->status)};
+      return false;
+    }
+    if (const Status status = add(answer->body, identity); !status) {
+      last = status.error();
+      return false;
+    }
+    answered = true;
+    return true;
+  };
+  // A server that does not even take the connection is not asked again.
+  if (!ask("/v1/models", add_models_answer) && last.code == ErrorCode::kIo) return last;
+  if (identity.family == ServerFamily::kUnknown) identity.family = hint;
+  const ServerFamily asked_as = identity.family;
+  for (const Question& question : kQuestions) {
+    if (question.family == asked_as && ask(question.path, question.add)) break;
+  }
+  if (!answered) return last;
+  return identity;
+}
+
+}  // namespace rooflined::server

@@ -1,0 +1,175 @@
+#include "collectors/server/identity.h"
+
+#include "metrics/base/utf8.h"
+
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <utility>
+
+namespace rooflined::server {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kModelsMax = 256;
+constexpr std::size_t kAliasesMax = 16;
+constexpr std::size_t kTextBytesMax = 1024;
+
+constexpr std::array<std::pair<std::string_view, ServerFamily>, 8> kOwners = {{
+    {"llamacpp", ServerFamily::kLlamaCpp},
+    {"vllm", ServerFamily::kVllm},
+    {"sglang", ServerFamily::kSglang},
+    {"library", ServerFamily::kOllama},  // its default namespace; others are the user's own
+    {"koboldcpp", ServerFamily::kKoboldCpp},
+    {"lmdeploy", ServerFamily::kLmDeploy},
+    {"MLC-LLM", ServerFamily::kMlc},
+    {"aphrodite", ServerFamily::kAphrodite},
+}};
+
+// A member that is there, or a null.
+const json& member(const json& object, const char* name) {
+  static const json kNull;
+  if (!object.is_object()) return kNull;
+  const auto found = object.find(name);
+  return found == object.end() ? kNull : *found;
+}
+
+std::string text(const json& value) {
+  const auto* string = value.get_ptr<const json::string_t*>();
+  if (string == nullptr || string->size() > kTextBytesMax) return {};
+  return *string;
+}
+
+std::optional<std::uint64_t> number(const json& value) {
+  if (const auto* unsigned_value = value.get_ptr<const json::number_unsigned_t*>()) return *unsigned_value;
+  return std::nullopt;
+}
+
+Result<json> parse(std::string_view body, std::string_view what) {
+  json value = json::parse(body.begin(), body.end(), nullptr, false);
+  if (value.is_discarded()) return Error{ErrorCode::kInvalid, std::string(what), "the answer is not JSON"};
+  if (!value.is_object()) return Error{ErrorCode::kInvalid, std::string(what), "the answer is not a JSON object"};
+  return value;
+}
+
+ServedModel served_model(const json& entry) {
+  ServedModel model;
+  model.id = text(member(entry, "id"));
+  model.base = text(member(entry, "parent"));
+  model.root = text(member(entry, "root"));
+  const json& meta = member(entry, "meta");
+  model.parameters = number(member(meta, "n_params"));
+  model.tensor_bytes = number(member(meta, "size"));
+  for (const json& alias : member(entry, "aliases")) {
+    if (model.aliases.size() == kAliasesMax) break;
+    if (std::string name = text(alias); !name.empty()) model.aliases.push_back(std::move(name));
+  }
+  return model;
+}
+
+std::string last_component(std::string_view name) {
+  while (name.ends_with('/')) name.remove_suffix(1);
+  return to_label(name.substr(name.rfind('/') + 1));  // npos + 1 is 0
+}
+
+bool goes_by(const ServedModel& model, std::string_view name) {
+  if (model.id == name || last_component(model.id) == name) return true;
+  for (const std::string& alias : model.aliases) {
+    if (alias == name) return true;
+  }
+  return false;
+}
+
+void take_text(const json& value, std::string& into) {
+  if (std::string told = text(value); !told.empty()) into = std::move(told);
+}
+
+}  // namespace
+
+const ServedModel* ServerIdentity::base_model() const {
+  const ServedModel* found = nullptr;
+  for (const ServedModel& model : models) {
+    if (!model.base.empty()) continue;
+    if (found != nullptr) return nullptr;
+    found = &model;
+  }
+  return found;
+}
+
+std::string ServerIdentity::model_label() const {
+  const ServedModel* model = base_model();
+  return model == nullptr ? std::string() : last_component(model->id);
+}
+
+std::string ServerIdentity::model_label(std::string_view requested) const {
+  for (const ServedModel& model : models) {
+    if (goes_by(model, requested)) return last_component(model.base.empty() ? model.id : model.base);
+  }
+  return {};
+}
+
+ServerFamily family_of_owner(std::string_view owned_by) {
+  for (const auto& [owner, family] : kOwners) {
+    if (owner == owned_by) return family;
+  }
+  return ServerFamily::kUnknown;
+}
+
+Status add_models_answer(std::string_view body, ServerIdentity& identity) {
+  const Result<json> answer = parse(body, "/v1/models");
+  if (!answer) return answer.error();
+  const json& data = member(*answer, "data");
+  if (!data.is_array()) return Error{ErrorCode::kInvalid, "/v1/models", "the answer has no list \"data\""};
+  identity.models.clear();
+  for (const json& entry : data) {
+    if (identity.models.size() == kModelsMax) break;
+    ServedModel model = served_model(entry);
+    if (model.id.empty()) continue;
+    if (identity.family == ServerFamily::kUnknown) identity.family = family_of_owner(text(member(entry, "owned_by")));
+    identity.models.push_back(std::move(model));
+  }
+  // vLLM's weights: a folder or a hub name.
+  if (const ServedModel* base = identity.base_model(); base != nullptr && identity.model_path.empty()) {
+    identity.model_path = base->root;
+  }
+  return ok_status();
+}
+
+Status add_props_answer(std::string_view body, ServerIdentity& identity) {
+  const Result<json> answer = parse(body, "/props");
+  if (!answer) return answer.error();
+  const json& settings = member(*answer, "default_generation_settings");
+  if (!settings.is_object() && !member(*answer, "model_path").is_string()) {
+    return Error{ErrorCode::kInvalid, "/props", "the answer is not of llama.cpp's shape"};
+  }
+  if (identity.family == ServerFamily::kUnknown) identity.family = ServerFamily::kLlamaCpp;
+  take_text(member(*answer, "build_info"), identity.version);
+  take_text(member(*answer, "model_path"), identity.model_path);
+  identity.context_per_slot = number(member(settings, "n_ctx"));
+  identity.slots = number(member(*answer, "total_slots"));
+  // Builds of 2025 say it with a flag, those of 2026 with the kinds of speculation in use.
+  const json& flag = member(settings, "speculative");
+  const std::string kinds = text(member(member(settings, "params"), "speculative.types"));
+  if (const auto* told = flag.get_ptr<const json::boolean_t*>()) identity.speculative = *told;
+  if (!kinds.empty()) identity.speculative = kinds != "none";
+  return ok_status();
+}
+
+Status add_version_answer(std::string_view body, ServerIdentity& identity) {
+  const Result<json> answer = parse(body, "version");
+  if (!answer) return answer.error();
+  take_text(member(*answer, "version"), identity.version);
+  return ok_status();
+}
+
+Status add_model_answer(std::string_view body, ServerIdentity& identity) {
+  const Result<json> answer = parse(body, "model");
+  if (!answer) return answer.error();
+  take_text(member(*answer, "version"), identity.version);
+  take_text(member(*answer, "model_id"), identity.model_path);    // TGI
+  take_text(member(*answer, "model_path"), identity.model_path);  // SGLang
+  return ok_status();
+}
+
+}  // namespace rooflined::server

@@ -1,0 +1,59 @@
+// What a server says about itself: pure functions over the JSON of its answers.
+//
+//   in:   the bodies of GET /v1/models, /props, /version, … (wire-formats differ by family; all are untrusted)
+//   out:  ServerIdentity, filled as far as they tell
+//
+// Bounded: at most 256 models of 16 aliases, texts of 1 KiB. Nothing throws; a broken answer changes nothing.
+
+#pragma once
+
+#include "metrics/base/result.h"
+#include "metrics/base/units.h"
+#include "metrics/exchange.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rooflined::server {
+
+// One entry of the server's list.
+struct ServedModel {
+  std::string id;
+  std::vector<std::string> aliases;
+  std::string base;  // of an adapter: the id of the model that it adapts; else empty
+  std::string root;  // where the weights came from, where the server says (vLLM)
+  std::optional<std::uint64_t> parameters;
+  std::optional<Bytes> tensor_bytes;
+};
+
+struct ServerIdentity {
+  ServerFamily family = ServerFamily::kUnknown;
+  std::string version;     // as the server spells it: "b11669-Debian", "0.11.0"
+  std::string model_path;  // as told: absolute, relative to the server's folder, or a hub name
+  std::vector<ServedModel> models;
+  std::optional<std::uint64_t> context_per_slot;
+  std::optional<std::uint64_t> slots;
+  std::optional<bool> speculative;
+
+  // The model to name in labels: the last path component of the one base model; empty where there is none or are
+  // several.
+  std::string model_label() const;
+  // The same for the name that a client used; empty where the server does not list it.
+  std::string model_label(std::string_view requested) const;
+  // The one base model's entry; nullptr where there is none or are several.
+  const ServedModel* base_model() const;
+};
+
+// The family behind `owned_by` of /v1/models; kUnknown where it says nothing.
+ServerFamily family_of_owner(std::string_view owned_by);
+
+// Each adds what the answer tells. An error: not JSON, or not of the expected shape.
+Status add_models_answer(std::string_view json, ServerIdentity& identity);   // GET /v1/models, any family
+Status add_props_answer(std::string_view json, ServerIdentity& identity);    // GET /props, llama.cpp
+Status add_version_answer(std::string_view json, ServerIdentity& identity);  // vLLM, Ollama, KoboldCpp, TensorRT-LLM
+Status add_model_answer(std::string_view json, ServerIdentity& identity);    // TGI /info, SGLang /model_info
+
+}  // namespace rooflined::server

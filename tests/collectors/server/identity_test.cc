@@ -1,0 +1,157 @@
+// Answers of real servers (data/, recorded), of other families (by their documentation), and broken ones.
+
+#include "collectors/server/identity.h"
+#include "tests/support/catch.h"
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+using namespace rooflined;
+using namespace rooflined::server;
+
+namespace {
+
+std::string recorded(const std::string& name) {
+  std::ifstream file(std::string(ROOFLINED_TEST_DATA) + "/" + name);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace
+
+TEST_CASE("llama.cpp of 2026") {
+  ServerIdentity identity;
+  REQUIRE(add_models_answer(recorded("b11669.models.json"), identity).ok());
+  REQUIRE(add_props_answer(recorded("b11669.props.json"), identity).ok());
+  CHECK(identity.family == ServerFamily::kLlamaCpp);
+  CHECK(identity.version == "b11669-Debian");
+  CHECK(identity.model_path == "/lab/dense-q8.gguf");
+  CHECK(identity.model_label() == "dense-q8.gguf");
+  CHECK(identity.context_per_slot == 1024U);
+  CHECK(identity.slots == 4U);
+  CHECK(identity.speculative == false);
+  REQUIRE(identity.base_model() != nullptr);
+  CHECK(identity.base_model()->parameters == 852'559'872U);
+  CHECK(identity.base_model()->tensor_bytes == 906'043'392U);
+}
+
+TEST_CASE("llama.cpp of early 2025") {
+  ServerIdentity identity;
+  REQUIRE(add_models_answer(recorded("dense-q8.models.json"), identity).ok());
+  REQUIRE(add_props_answer(recorded("dense-q8.props.json"), identity).ok());
+  CHECK(identity.family == ServerFamily::kLlamaCpp);
+  CHECK(identity.version == "b4748-c392e5094");
+  CHECK(identity.model_path == "dense-q8.gguf");
+  CHECK(identity.model_label() == "dense-q8.gguf");
+  CHECK(identity.slots == 4U);
+  CHECK(identity.speculative == false);
+}
+
+TEST_CASE("props alone are enough to know llama.cpp") {
+  ServerIdentity identity;
+  REQUIRE(add_props_answer(recorded("b11669.props.json"), identity).ok());
+  CHECK(identity.family == ServerFamily::kLlamaCpp);
+}
+
+TEST_CASE("a build that speculates says so") {
+  ServerIdentity identity;
+  REQUIRE(add_props_answer(
+              R"({"model_path":"m","default_generation_settings":{"params":{"speculative.types":"draft"}}})", identity)
+              .ok());
+  CHECK(identity.speculative == true);
+}
+
+TEST_CASE("vLLM: weights from root, adapters map to their base") {
+  ServerIdentity identity;
+  REQUIRE(add_models_answer(R"({"object":"list","data":[
+    {"id":"Qwen/Qwen2.5-7B","owned_by":"vllm","root":"/hub/qwen","parent":null,"max_model_len":4096},
+    {"id":"sql-lora","owned_by":"vllm","root":"/lora","parent":"Qwen/Qwen2.5-7B"}]})",
+                            identity)
+              .ok());
+  REQUIRE(add_version_answer(R"({"version":"0.11.0"})", identity).ok());
+  CHECK(identity.family == ServerFamily::kVllm);
+  CHECK(identity.version == "0.11.0");
+  CHECK(identity.model_path == "/hub/qwen");
+  CHECK(identity.model_label() == "Qwen2.5-7B");
+  CHECK(identity.model_label("sql-lora") == "Qwen2.5-7B");
+  CHECK(identity.model_label("Qwen/Qwen2.5-7B") == "Qwen2.5-7B");
+  CHECK(identity.model_label("gpt-4").empty());
+}
+
+TEST_CASE("several base models: none of them is the model") {
+  ServerIdentity identity;
+  REQUIRE(add_models_answer(R"({"data":[{"id":"llama3:8b","owned_by":"library"},{"id":"qwen:7b","owned_by":"me"}]})",
+                            identity)
+              .ok());
+  CHECK(identity.family == ServerFamily::kOllama);
+  CHECK(identity.base_model() == nullptr);
+  CHECK(identity.model_label().empty());
+  CHECK(identity.model_label("qwen:7b") == "qwen:7b");
+}
+
+TEST_CASE("owners") {
+  CHECK(family_of_owner("llamacpp") == ServerFamily::kLlamaCpp);
+  CHECK(family_of_owner("sglang") == ServerFamily::kSglang);
+  CHECK(family_of_owner("lmdeploy") == ServerFamily::kLmDeploy);
+  CHECK(family_of_owner("MLC-LLM") == ServerFamily::kMlc);
+  CHECK(family_of_owner("aphrodite") == ServerFamily::kAphrodite);
+  CHECK(family_of_owner("koboldcpp") == ServerFamily::kKoboldCpp);
+  CHECK(family_of_owner("somebody") == ServerFamily::kUnknown);
+}
+
+TEST_CASE("TGI and SGLang name their model") {
+  ServerIdentity identity;
+  REQUIRE(add_model_answer(R"({"model_id":"org/m","version":"3.0.1","sha":"x"})", identity).ok());
+  CHECK(identity.model_path == "org/m");
+  CHECK(identity.version == "3.0.1");
+  REQUIRE(add_model_answer(R"({"model_path":"/models/x","is_generation":true})", identity).ok());
+  CHECK(identity.model_path == "/models/x");
+}
+
+TEST_CASE("labels are clean, whatever the server calls its model") {
+  ServerIdentity identity;
+  REQUIRE(add_models_answer("{\"data\":[{\"id\":\"/a/b\\u0001c/\",\"owned_by\":\"llamacpp\"}]}", identity).ok());
+  CHECK(identity.model_label() == "b c");
+}
+
+TEST_CASE("broken answers change nothing") {
+  const std::string deep = std::string(100'000, '[');
+  for (const std::string& body :
+       {std::string(), std::string("<html>"), std::string("[]"), std::string("{"), std::string("null"),
+        std::string("{}"), std::string(R"({"data":{}})"), deep, std::string("{\"data\":\"\xff\xfe\"}")}) {
+    ServerIdentity identity;
+    identity.version = "before";
+    CHECK_FALSE(add_models_answer(body, identity).ok());
+    CHECK_FALSE(add_props_answer(body, identity).ok());
+    static_cast<void>(add_version_answer(body, identity));
+    static_cast<void>(add_model_answer(body, identity));
+    CHECK(identity.family == ServerFamily::kUnknown);
+    CHECK(identity.version == "before");
+    CHECK(identity.models.empty());
+  }
+}
+
+TEST_CASE("members of the wrong type are as if they were not there") {
+  ServerIdentity identity;
+  REQUIRE(
+      add_models_answer(R"({"data":[1,null,"x",{"id":7},{"id":"m","aliases":"no","meta":[],"owned_by":3}]})", identity)
+          .ok());
+  REQUIRE(identity.models.size() == 1);
+  REQUIRE(add_props_answer(R"({"model_path":"m","total_slots":-1,"build_info":{},
+                               "default_generation_settings":{"n_ctx":"4096","speculative":"yes","params":3}})",
+                           identity)
+              .ok());
+  CHECK_FALSE(identity.slots.has_value());
+  CHECK_FALSE(identity.context_per_slot.has_value());
+  CHECK_FALSE(identity.speculative.has_value());
+  CHECK(identity.version.empty());
+}
+
+TEST_CASE("a list without end is cut") {
+  std::string body = R"({"data":[)";
+  for (int i = 0; i < 5000; ++i) body += R"({"id":"m)" + std::to_string(i) + R"("},)";
+  body += R"({"id":"last"}]})";
+  ServerIdentity identity;
+  REQUIRE(add_models_answer(body, identity).ok());
+  CHECK(identity.models.size() == 256);
+}
