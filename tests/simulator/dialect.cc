@@ -1,0 +1,33 @@
+#include "tests/simulator/dialect.h"
+
+#include "tests/simulator/dialects.h"
+
+namespace rooflined::simulator {
+namespace {
+
+struct Entry {
+  std::string_view name;
+  std::unique_ptr<Dialect> (*make)();
+};
+
+constexpr Entry kDialects[] = {
+    {"openai", make_openai_dialect},
+    {"llama.cpp", make_llama_cpp_dialect},
+};
+
+}  // namespace
+
+std::vector<std::string> dialect_names() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kDialects) names.emplace_back(entry.name);
+  return names;
+}
+
+std::unique_ptr<Dialect> make_dialect(std::string_view name) {
+  for (const Entry& entry : kDialects) {
+    if (entry.name == name) return entry.make();
+  }
+  return nullptr;
+}
+
+}  // namespace rooflined::simulator

@@ -1,0 +1,44 @@
+// The HTTP face of the simulated engine: OpenAI's routes, llama.cpp's own where the dialect has them, /health, and the
+// engine's ground truth on /sim/truth.
+//
+// cpp-httplib parses and frames HTTP and keeps a thread for each connection; that thread only waits while the engine's
+// thread writes the frames, one send() each, so that no token waits for a thread to wake up. A client that cannot take
+// a frame at once because its socket's buffers are full is cut off: it must not hold up the others. Bounds:
+// TaskThreads::kTasksMax connections, bodies of 16 MiB. Thread rule: bind(), then run() on one thread; stop() from
+// another.
+
+#pragma once
+
+#include "metrics/base/result.h"
+#include "tests/simulator/dialect.h"
+#include "tests/simulator/engine.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace rooflined::simulator {
+
+struct ServerOptions {
+  EngineOptions engine;
+  Model model;
+  std::string dialect = "openai";  // one of dialect_names()
+};
+
+class Server {
+ public:
+  explicit Server(const ServerOptions& options);
+  ~Server();
+
+  // Port 0 takes a free one. The port that was bound.
+  Result<std::uint16_t> bind(const std::string& host, std::uint16_t port);
+  // Serves until stop(). Requires: bound.
+  void run();
+  void stop();
+
+ private:
+  class Routes;
+  std::unique_ptr<Routes> routes_;
+};
+
+}  // namespace rooflined::simulator
