@@ -47,7 +47,7 @@ FlowEnvironment environment_of(const TableLimits& limits, ConnectionFactory& fac
 
 }  // namespace
 
-std::size_t ConnectionTable::KeyHash::operator()(const ConnectionKey& key) const noexcept {
+std::size_t ConnectionTable::KeyHash::operator()(const ConnectionKey& key) const {
   std::array<std::uint64_t, 4> words{};
   std::memcpy(words.data(), key.server.address.data(), 16);
   std::memcpy(words.data() + 2, key.client.address.data(), 16);
@@ -105,17 +105,18 @@ void ConnectionTable::accept(const TcpSegment& segment, LineTime at) {
 
 // Which connection, and which side is the server: the one whose port is watched.
 std::optional<ConnectionTable::Place> ConnectionTable::place(const TcpSegment& segment) const {
-  const Place to_server{{segment.destination, segment.source}, true};
-  const Place to_client{{segment.source, segment.destination}, false};
+  const auto to_server = [&] { return Place{{segment.destination, segment.source}, true}; };
+  const auto to_client = [&] { return Place{{segment.source, segment.destination}, false}; };
   const bool destination_watched = watched_.test(segment.destination.port);
   const bool source_watched = watched_.test(segment.source.port);
-  if (!source_watched) return destination_watched ? std::optional(to_server) : std::nullopt;
-  if (!destination_watched) return to_client;
+  if (destination_watched && !source_watched) return to_server();
+  if (source_watched && !destination_watched) return to_client();
+  if (!source_watched) return std::nullopt;
   // A client that happens to use a watched port.
-  if (segment.has(tcp_flag::kSyn)) return segment.has(tcp_flag::kAck) ? to_client : to_server;
-  if (connections_.contains(to_server.key)) return to_server;
-  if (connections_.contains(to_client.key)) return to_client;
-  return segment.destination.port <= segment.source.port ? to_server : to_client;
+  if (segment.has(tcp_flag::kSyn)) return segment.has(tcp_flag::kAck) ? to_client() : to_server();
+  if (connections_.contains(to_server().key)) return to_server();
+  if (connections_.contains(to_client().key)) return to_client();
+  return segment.destination.port <= segment.source.port ? to_server() : to_client();
 }
 
 ConnectionTable::Connection* ConnectionTable::find(const ConnectionKey& key) {
@@ -257,7 +258,7 @@ void ConnectionTable::drop_flow(Connection& connection) {
 
 void ConnectionTable::watch_holes(Connection& connection) {
   Flow& flow = *connection.flow;
-  if (flow.hole_slot != Flow::kNotListed || !flow.deadline()) return;
+  if (!flow.has_hole() || flow.hole_slot != Flow::kNotListed) return;
   flow.hole_slot = with_holes_.size();
   with_holes_.push_back(&connection);
 }
@@ -288,7 +289,7 @@ void ConnectionTable::sweep_holes(LineTime now) {
     connection.flow->advance_to(now);
     settle(connection, now);
     if (i < with_holes_.size() && with_holes_[i] == &connection) {
-      if (connection.flow->deadline()) {
+      if (connection.flow->has_hole()) {
         ++i;
         continue;
       }

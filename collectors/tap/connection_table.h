@@ -109,7 +109,8 @@ class ConnectionTable {
   };
   struct KeyHash {
     std::array<std::uint64_t, 2> secret;
-    std::size_t operator()(const ConnectionKey& key) const noexcept;
+    // Not noexcept, so that the container keeps the hash beside each key.
+    std::size_t operator()(const ConnectionKey& key) const;
   };
   struct StageList {
     Connection* oldest = nullptr;

@@ -1,7 +1,5 @@
 #include "collectors/tap/flow.h"
 
-#include <algorithm>
-
 namespace rooflined::tap {
 
 Flow::Flow(FlowEnvironment& environment, const ConnectionInfo& info)
@@ -12,13 +10,6 @@ Flow::Flow(FlowEnvironment& environment, const ConnectionInfo& info)
 
 Flow::~Flow() {
   if (handler_ != nullptr) --environment_.with_handler;
-}
-
-std::optional<LineTime> Flow::deadline() const {
-  const auto request = to_server_.assembler.deadline();
-  const auto response = to_client_.assembler.deadline();
-  if (request && response) return std::min(*request, *response);
-  return request ? request : response;
 }
 
 void Flow::advance_to(LineTime now) {

@@ -36,8 +36,7 @@ class Flow {
   StreamAssembler& stream(Direction direction) { return side(direction).assembler; }
   bool ended() const { return to_server_.assembler.ended() && to_client_.assembler.ended(); }
   bool lost_interest() const { return handler_ != nullptr && handler_->lost_interest(); }
-  // The earliest time at which a hole is too old.
-  std::optional<LineTime> deadline() const;
+  bool has_hole() const { return to_server_.assembler.deadline() || to_client_.assembler.deadline(); }
   void advance_to(LineTime now);
   // Delivers what waits, and the close to the handler.
   void close(CloseCause cause, LineTime at);

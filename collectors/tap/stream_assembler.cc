@@ -203,12 +203,6 @@ void StreamAssembler::declare_gap(std::uint64_t bytes_missing, GapCause cause, L
   sink_.on_gap(Gap{bytes_missing, cause, at});
 }
 
-std::optional<LineTime> StreamAssembler::deadline() const {
-  if (!hole_since_) return std::nullopt;
-  const bool lost_to_us = acknowledged_ > next_;
-  return *hole_since_ + (lost_to_us ? limits_.hole_age_max : limits_.unacknowledged_hole_age_max);
-}
-
 void StreamAssembler::advance_to(LineTime now) {
   while (const auto due = deadline()) {
     if (*due > now) return;

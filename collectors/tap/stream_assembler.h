@@ -94,7 +94,11 @@ class StreamAssembler {
   // Gives up on holes that are too old by `now`.
   void advance_to(LineTime now);
   // When advance_to() has something to do, as far as is known now; nullopt without a hole.
-  std::optional<LineTime> deadline() const;
+  std::optional<LineTime> deadline() const {
+    if (!hole_since_) return std::nullopt;
+    // What the receiver has, and we have not, is lost to us.
+    return *hole_since_ + (acknowledged_ > next_ ? limits_.hole_age_max : limits_.unacknowledged_hole_age_max);
+  }
 
   // Delivers what waits, gaps included. accept() does nothing afterwards.
   void close(LineTime now);
