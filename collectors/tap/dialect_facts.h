@@ -1,0 +1,102 @@
+// What one frame of a response says about tokens, in every dialect's common form; and what a request says.
+//
+// Counts only: no text of a frame outlives the call that reads it.
+
+#pragma once
+
+#include "metrics/exchange.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace rooflined::tap {
+
+struct ChoiceFacts {
+  std::uint32_t index = 0;
+  bool has_text = false;  // answer, reasoning, tool call: whatever tokens turn into
+  bool finished = false;
+  std::uint32_t characters = 0;
+  std::uint32_t ids = 0;       // token ids on this frame
+  std::uint32_t logprobs = 0;  // logprob entries on this frame
+  // Output tokens of this choice so far, by the server's own count.
+  std::optional<std::uint64_t> cumulative;
+};
+
+// Whose tokens a total that stands beside no choice counts.
+enum class TotalScope : std::uint8_t {
+  kNone,
+  kLastFinished,  // the choice that finished last (llama.cpp sends one such frame for each)
+  kSum,           // all choices together
+};
+
+// A short name from the wire, kept only where it is made of characters that versions are made of.
+class VersionText {
+ public:
+  void assign(std::string_view text) {
+    size_ = 0;
+    if (text.size() > text_.size()) return;
+    for (const char c : text) {
+      const bool fine = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' ||
+                        c == '-' || c == '_' || c == '+';
+      if (!fine) return;
+    }
+    for (const char c : text) text_[size_++] = c;
+  }
+  void clear() { size_ = 0; }
+  bool empty() const { return size_ == 0; }
+  std::string_view view() const { return {text_.data(), size_}; }
+
+ private:
+  std::array<char, 64> text_{};
+  std::size_t size_ = 0;
+};
+
+struct FrameFacts {
+  static constexpr std::size_t kChoicesMax = 128;
+
+  std::vector<ChoiceFacts> choices;
+  TotalScope scope = TotalScope::kNone;
+  std::optional<std::uint64_t> total;
+  std::optional<std::uint64_t> prompt_tokens;  // cached ones included
+  std::optional<std::uint64_t> draft_tokens;
+  std::optional<std::uint64_t> draft_tokens_accepted;
+  bool end_marker = false;  // this frame ends its sequence's stream (dialects without a [DONE])
+  bool error = false;
+  bool aborted = false;  // the server says that it gave up
+  bool damaged = false;  // the text breaks off or is broken behind what was read
+  ServerFamily family = ServerFamily::kUnknown;
+  VersionText version;
+
+  void clear() {
+    choices.clear();
+    scope = TotalScope::kNone;
+    total.reset();
+    prompt_tokens.reset();
+    draft_tokens.reset();
+    draft_tokens_accepted.reset();
+    end_marker = error = aborted = damaged = false;
+    family = ServerFamily::kUnknown;
+    version.clear();
+  }
+
+  // The entry of a further choice, or nullptr where there are too many.
+  ChoiceFacts* add_choice() {
+    if (choices.size() >= kChoicesMax) return nullptr;
+    return &choices.emplace_back();
+  }
+};
+
+struct RequestFacts {
+  bool streamed = false;
+  bool echo = false;  // the prompt comes back in front of the answer
+  std::uint64_t prompt_characters = 0;
+  std::optional<std::uint64_t> prompt_tokens;
+  // Sequences that the answer will have: prompts × choices of each.
+  std::uint32_t sequences = 1;
+};
+
+}  // namespace rooflined::tap

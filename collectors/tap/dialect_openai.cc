@@ -1,0 +1,138 @@
+#include "collectors/tap/dialect_openai.h"
+
+#include <algorithm>
+
+namespace rooflined::tap {
+namespace {
+
+constexpr bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+template <typename OnField>
+bool each_field_of(JsonValue& value, OnField on_field) {
+  JsonObject object;
+  if (value.get_object().get(object) != simdjson::SUCCESS) return false;
+  return json_each_field(object, on_field);
+}
+
+// A count of zero says nothing: Ollama's completions carry zeros on every frame, and role frames stand before any
+// token.
+std::optional<std::uint64_t> positive(std::optional<std::uint64_t> count) {
+  return count && *count != 0 ? count : std::nullopt;
+}
+
+}  // namespace
+
+void read_usage(JsonValue& value, OpenAiTotals& totals) {
+  each_field_of(value, [&](std::string_view key, JsonValue& field) {
+    if (key == "completion_tokens") totals.usage_completion = positive(json_count(field));
+    if (key == "prompt_tokens") totals.usage_prompt = positive(json_count(field));
+  });
+}
+
+void read_timings(JsonValue& value, OpenAiTotals& totals, FrameFacts& facts) {
+  std::optional<std::uint64_t> prompt;
+  std::optional<std::uint64_t> cached;
+  const bool object = each_field_of(value, [&](std::string_view key, JsonValue& field) {
+    if (key == "predicted_n") {
+      totals.timings_predicted = positive(json_count(field));
+    } else if (key == "prompt_n") {
+      prompt = json_count(field);
+    } else if (key == "cache_n") {
+      cached = json_count(field);
+    } else if (key == "draft_n") {
+      facts.draft_tokens = json_count(field);
+    } else if (key == "draft_n_accepted") {
+      facts.draft_tokens_accepted = json_count(field);
+    }
+  });
+  if (object || totals.timings_predicted) facts.family = ServerFamily::kLlamaCpp;
+  // Before `cache_n` existed, `prompt_n` alone left out what came from the cache: then it is no length.
+  if (prompt && cached) totals.timings_prompt = positive(*prompt + *cached);
+}
+
+void read_fingerprint(JsonValue& value, FrameFacts& facts) {
+  const std::string_view text = json_raw_string(value).value_or(std::string_view{});
+  if (text == "fp_ollama") {
+    facts.family = ServerFamily::kOllama;
+  } else if (text.starts_with("vllm-")) {
+    facts.family = ServerFamily::kVllm;
+    const std::string_view rest = text.substr(5);
+    facts.version.assign(rest.substr(0, rest.find('-')));
+  } else if (text.size() > 2 && text[0] == 'b' && is_digit(text[1])) {
+    // b<build>-<commit or packager>
+    const std::size_t dash = text.find('-');
+    const std::string_view build = text.substr(1, dash == std::string_view::npos ? 0 : dash - 1);
+    if (build.empty() || !std::all_of(build.begin(), build.end(), is_digit)) return;
+    facts.family = ServerFamily::kLlamaCpp;
+    facts.version.assign(text);
+  }
+}
+
+bool read_text(JsonValue& value, ChoiceFacts& choice) {
+  const auto raw = json_raw_string(value);
+  if (!raw || raw->empty()) return false;
+  choice.has_text = true;
+  choice.characters += json_characters(*raw);
+  return true;
+}
+
+void read_finish_reason(JsonValue& value, ChoiceFacts& choice, FrameFacts& facts) {
+  const auto reason = json_raw_string(value);
+  if (!reason || reason->empty()) return;
+  choice.finished = true;
+  facts.error = facts.error || *reason == "error";
+  facts.aborted = facts.aborted || *reason == "abort";
+}
+
+void read_logprobs(JsonValue& value, ChoiceFacts& choice) {
+  each_field_of(value, [&](std::string_view key, JsonValue& field) {
+    // chat: content[] (and refusal[]) of objects; completions: tokens[] of strings
+    if (key == "content" || key == "refusal" || key == "tokens") choice.logprobs += json_array_size(field);
+  });
+}
+
+bool read_choice_field(std::string_view key, JsonValue& value, ChoiceFacts& choice, FrameFacts& facts) {
+  if (key == "index") {
+    const auto index = json_count(value);
+    if (index && *index <= 0xffffffffU) choice.index = static_cast<std::uint32_t>(*index);
+  } else if (key == "finish_reason") {
+    read_finish_reason(value, choice, facts);
+  } else if (key == "logprobs") {
+    read_logprobs(value, choice);
+  } else if (key == "token_ids" || key == "output_ids") {
+    choice.ids += json_array_size(value);
+  } else if (key == "matched_stop") {
+    facts.family = ServerFamily::kSglang;
+  } else if (key == "avg_decoded_tokens_per_iter") {
+    facts.family = ServerFamily::kTensorRtLlm;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+OpenAiObject openai_object_of(JsonValue& value) {
+  const std::string_view text = json_raw_string(value).value_or(std::string_view{});
+  if (text == "chat.completion.chunk" || text == "chat.completion") return OpenAiObject::kChat;
+  if (text == "text_completion") return OpenAiObject::kCompletion;
+  if (text == "error") return OpenAiObject::kError;
+  return OpenAiObject::kOther;
+}
+
+void place_totals(const OpenAiTotals& totals, FrameFacts& facts) {
+  facts.prompt_tokens = totals.usage_prompt ? totals.usage_prompt : totals.timings_prompt;
+  const auto count = totals.timings_predicted ? totals.timings_predicted : totals.usage_completion;
+  if (!count) return;
+  if (facts.choices.size() == 1) {
+    facts.choices.front().cumulative = count;
+    return;
+  }
+  facts.total = count;
+  // llama.cpp ends each of several choices with such a frame of its own; everybody else sends one for all.
+  const bool of_one = totals.timings_predicted && facts.choices.empty();
+  facts.scope = of_one ? TotalScope::kLastFinished : TotalScope::kSum;
+}
+
+}  // namespace rooflined::tap

@@ -1,0 +1,84 @@
+// OpenAI chat completions: /v1/chat/completions, as spoken by nearly every server.
+//
+// Text is in choices[].delta (of a stream) or .message (of a whole answer): content, reasoning under any of its names,
+// tool calls. The same reasoning under two names is one text. A frame with role and empty content bears no token by
+// itself.
+
+#include "collectors/tap/dialect_list.h"
+#include "collectors/tap/dialect_openai.h"
+#include "collectors/tap/dialect_table.h"
+
+#include <array>
+
+namespace rooflined::tap {
+namespace {
+
+bool is_text_key(std::string_view key) {
+  return key == "content" || key == "reasoning_content" || key == "reasoning" || key == "refusal";
+}
+
+void read_function(JsonValue& value, ChoiceFacts& choice) {
+  JsonObject function;
+  if (value.get_object().get(function) != simdjson::SUCCESS) return;
+  json_each_field(function, [&](std::string_view key, JsonValue& field) {
+    if (key == "name" || key == "arguments") read_text(field, choice);
+  });
+}
+
+void read_tool_calls(JsonValue& value, ChoiceFacts& choice) {
+  json_each_item(value, [&](JsonValue& item) {
+    JsonObject call;
+    if (item.get_object().get(call) != simdjson::SUCCESS) return;
+    json_each_field(call, [&](std::string_view key, JsonValue& field) {
+      if (key == "function") read_function(field, choice);
+    });
+  });
+}
+
+void read_delta(JsonValue& value, ChoiceFacts& choice) {
+  JsonObject delta;
+  if (value.get_object().get(delta) != simdjson::SUCCESS) return;
+  std::uint32_t reasoning = 0;
+  json_each_field(delta, [&](std::string_view key, JsonValue& field) {
+    if (is_text_key(key)) {
+      const std::uint32_t before = choice.characters;
+      read_text(field, choice);
+      if (!key.starts_with("reasoning")) return;
+      // `reasoning` and `reasoning_content` side by side hold the same text.
+      const std::uint32_t added = choice.characters - before;
+      choice.characters = before + (added > reasoning ? added - reasoning : 0);
+      reasoning = added > reasoning ? added : reasoning;
+    } else if (key == "tool_calls") {
+      read_tool_calls(field, choice);
+    } else if (key == "function_call") {
+      read_function(field, choice);
+    }
+  });
+}
+
+Shape read_chat(JsonFrame& frame, FrameFacts& facts) {
+  bool own = false;
+  bool foreign = false;
+  const OpenAiFrame read =
+      read_openai_frame(frame, facts, [&](std::string_view key, JsonValue& value, ChoiceFacts& choice) {
+        if (key == "delta" || key == "message") {
+          own = true;
+          read_delta(value, choice);
+        } else if (key == "text") {
+          foreign = true;
+        }
+      });
+  if (own) return Shape::kOwn;
+  if (foreign || read.object == OpenAiObject::kCompletion) return Shape::kForeign;
+  if (read.has_choices) return read.object == OpenAiObject::kChat ? Shape::kOwn : Shape::kNeutral;
+  return facts.error ? Shape::kNeutral : Shape::kForeign;
+}
+
+constexpr std::array<std::string_view, 1> kRoutes = {"/chat/completions"};
+
+}  // namespace
+
+constinit const Dialect kOpenAiChatDialect = {
+    .name = "openai_chat", .routes = kRoutes, .streamed_by_default = false, .read = read_chat};
+
+}  // namespace rooflined::tap

@@ -1,0 +1,77 @@
+// The dialects: how a family of servers writes its frames. One file for each, one line in dialect_table.cc.
+//
+// A dialect is a pure function from the JSON of one frame to FrameFacts. The route of a request names the dialect
+// first; the shape of what comes back corrects it, and decides alone where no request was seen.
+
+#pragma once
+
+#include "collectors/tap/dialect_facts.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace rooflined::tap {
+
+// How well a frame's shape fits a dialect.
+enum class Shape : std::uint8_t {
+  kForeign,  // of another dialect, or of none
+  kNeutral,  // fits, and would fit others too (an error, totals alone)
+  kOwn,      // of this dialect
+};
+
+// Wraps the JSON library's object, so that only dialects and the reader include it.
+class JsonFrame;
+
+struct Dialect {
+  std::string_view name;
+  // Ends of paths, each beginning with a slash; the longest that fits a request's path wins.
+  std::span<const std::string_view> routes;
+  bool streamed_by_default = false;
+  Shape (*read)(JsonFrame& frame, FrameFacts& facts) = nullptr;
+};
+
+std::span<const Dialect* const> dialects();
+
+// The dialect whose route ends `path` (without query), nullptr where it is no generation route.
+const Dialect* dialect_of_route(std::string_view path);
+
+enum class Reading : std::uint8_t {
+  kOwn,      // understood
+  kNeutral,  // understood, and no proof of an inference server
+  kUnknown,  // JSON of no dialect
+  kNoJson,   //
+};
+
+// Reads frames and request bodies; one for all connections. Thread: one.
+class DialectReader {
+ public:
+  DialectReader();
+  ~DialectReader();
+  DialectReader(const DialectReader&) = delete;
+  DialectReader& operator=(const DialectReader&) = delete;
+
+  // Fills facts() by `dialect`, or by the first other that owns the frame: `dialect` is changed to that one.
+  // `readable_after` as in JsonReader::open().
+  Reading read_frame(std::string_view text, std::size_t readable_after, const Dialect*& dialect);
+  // The same for a whole answer, which may be an array of such objects.
+  Reading read_document(std::string_view text, std::size_t readable_after, const Dialect*& dialect);
+  const FrameFacts& facts() const noexcept { return facts_; }
+  // Whether the last text had to be cleaned of broken bytes.
+  bool cleaned() const noexcept { return cleaned_; }
+
+  // nullopt: the body is no JSON object.
+  std::optional<RequestFacts> read_request(std::string_view text, std::size_t readable_after, const Dialect& dialect);
+
+ private:
+  struct Json;
+  Reading try_dialects(const Dialect*& dialect);
+
+  std::unique_ptr<Json> json_;
+  FrameFacts facts_;
+  bool cleaned_ = false;
+};
+
+}  // namespace rooflined::tap

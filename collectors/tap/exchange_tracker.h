@@ -1,0 +1,125 @@
+// One request and its response, on their way to the books: reads both bodies and calls the ExchangeSink.
+//
+// Begins when the request is complete or its response begins; ends by the dialect's end marker, or when the connection
+// says that the response is over. Frames that one segment completed are gathered, and flush() makes one token event of
+// them for each sequence. Times given to the sink never go back. Bounded by HttpLimits; steady streams allocate
+// nothing. Thread: one.
+
+#pragma once
+
+#include "collectors/tap/dialect_table.h"
+#include "collectors/tap/exchange_body.h"
+#include "collectors/tap/http_buffer.h"
+#include "collectors/tap/http_counters.h"
+#include "collectors/tap/http_head.h"
+#include "collectors/tap/token_counter.h"
+#include "metrics/base/time.h"
+#include "metrics/exchange.h"
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace rooflined::tap {
+
+// What all connections of one tap share. Requires: outlives them.
+struct TapContext {
+  HttpLimits limits;
+  HttpCounters counters;
+  ExchangeSink& sink;
+  DialectReader reader;
+  ExchangeId last_exchange = 0;
+};
+
+class Exchange final : private FrameSink {
+ public:
+  // `dialect` by the request's route; nullptr where no request was seen: then it begins with the first frame that some
+  // dialect owns, as one that was joined late, and is none at all if no such frame comes.
+  Exchange(TapContext& context, const Endpoint& server, const Dialect* dialect);
+  ~Exchange() override = default;
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  // The request.
+  void take_request(std::string_view bytes);
+  void request_unreadable();  // encoded, or bytes are missing
+  void request_complete(LineTime at);
+  bool is_request_complete() const noexcept { return request_complete_; }
+  LineTime request_completed_at() const noexcept { return completed_at_; }
+  // Does nothing if it has begun.
+  void begin(LineTime at);
+
+  // The response.
+  void response_head(const ResponseHead& head, bool until_close, LineTime at);
+  void response_body(std::string_view bytes, LineTime at);
+  void response_missing(LineTime at);
+  // `complete`: its end was seen.
+  void response_end(bool complete, LineTime at);
+  void flush(LineTime at);
+
+  bool begun() const noexcept { return begun_; }
+  bool ended() const noexcept { return ended_; }
+  // Some dialect owned a frame of the response.
+  bool recognised() const noexcept { return recognised_; }
+
+ private:
+  struct Sequence {
+    std::uint32_t choice = 0;
+    TokenCounter counter;
+    std::uint64_t characters = 0;
+    std::optional<std::uint64_t> total;
+    std::optional<LineTime> finished_at;
+    std::optional<std::uint64_t> draft_tokens;
+    std::optional<std::uint64_t> draft_tokens_accepted;
+    // Since the last flush.
+    std::uint32_t pending_tokens = 0;
+    std::uint32_t pending_frames = 0;
+    TokenSource pending_source = TokenSource::kExactLive;
+  };
+
+  void on_frame(const Frame& frame) override;
+  void apply_frame(bool own);
+  void apply_choice(const ChoiceFacts& facts);
+  void apply_totals(const FrameFacts& facts);
+  void apply_document();
+  void recognise(const FrameFacts& facts);
+  void take_prompt_tokens(std::uint64_t tokens);
+  Sequence* sequence_of(std::uint32_t choice);
+  bool all_finished() const;
+  Outcome outcome(bool marker, bool complete) const;
+  void end(Outcome outcome);
+  std::vector<SequenceTotal> totals();
+  LineTime advance(LineTime at);
+
+  TapContext& context_;
+  Endpoint server_;
+  const Dialect* dialect_;
+  ExchangeId id_ = 0;
+  LineTime now_ = LineTime::min();
+  LineTime completed_at_;
+
+  bool orphan_;
+  bool request_complete_ = false;
+  bool request_readable_ = true;
+  bool begun_ = false;
+  bool ended_ = false;
+  bool recognised_ = false;
+  bool error_ = false;
+  bool server_aborted_ = false;
+  bool until_close_ = false;
+  bool pending_ = false;
+  TextBuffer request_;
+  RequestFacts request_facts_;
+
+  ResponseBody body_;
+  bool body_skipped_ = false;
+  ServerFamily family_ = ServerFamily::kUnknown;
+  VersionText version_;
+  std::vector<Sequence> sequences_;
+  std::optional<std::uint64_t> sum_total_;
+  std::optional<std::uint64_t> prompt_tokens_;
+  std::uint32_t last_finished_ = 0;  // choice
+};
+
+}  // namespace rooflined::tap

@@ -1,0 +1,85 @@
+// Holds text of requests and responses for as long as it must wait for the rest of it, and leaves nothing behind.
+//
+// Every byte that is dropped, moved or freed is overwritten first: prompts and answers must not linger in memory.
+// Bounded by the `bytes_max` of each append. Thread: one.
+
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+namespace rooflined::tap {
+
+class TextBuffer {
+ public:
+  // What simdjson may read behind the text.
+  static constexpr std::size_t kPadding = 64;
+
+  TextBuffer() = default;
+  ~TextBuffer() { release(); }
+  TextBuffer(const TextBuffer&) = delete;
+  TextBuffer& operator=(const TextBuffer&) = delete;
+  TextBuffer(TextBuffer&& other) noexcept
+      : block_(std::move(other.block_)),
+        capacity_(std::exchange(other.capacity_, 0)),
+        size_(std::exchange(other.size_, 0)) {}
+  TextBuffer& operator=(TextBuffer&& other) noexcept {
+    if (this != &other) {
+      release();
+      block_ = std::move(other.block_);
+      capacity_ = std::exchange(other.capacity_, 0);
+      size_ = std::exchange(other.size_, 0);
+    }
+    return *this;
+  }
+
+  std::string_view view() const noexcept { return {block_.get(), size_}; }
+  std::size_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+
+  // False, and nothing is taken, where the text would grow over `bytes_max`.
+  [[nodiscard]] bool append(std::string_view text, std::size_t bytes_max) {
+    if (text.size() > bytes_max || size_ > bytes_max - text.size()) return false;
+    if (text.empty()) return true;
+    if (size_ + text.size() > capacity_) grow(size_ + text.size());
+    std::memcpy(block_.get() + size_, text.data(), text.size());
+    size_ += text.size();
+    return true;
+  }
+
+  // Wipes the text and keeps the room.
+  void clear() noexcept {
+    if (size_ != 0) explicit_bzero(block_.get(), size_);
+    size_ = 0;
+  }
+
+  // Wipes the text and gives the room back.
+  void release() noexcept {
+    clear();
+    block_.reset();
+    capacity_ = 0;
+  }
+
+ private:
+  void grow(std::size_t wanted) {
+    std::size_t capacity = capacity_ == 0 ? 1024 : capacity_ * 2;
+    if (capacity < wanted) capacity = wanted;
+    // make_unique zeroes it: the padding is readable and holds nothing.
+    auto block = std::make_unique<char[]>(capacity + kPadding);
+    if (size_ != 0) {
+      std::memcpy(block.get(), block_.get(), size_);
+      explicit_bzero(block_.get(), size_);
+    }
+    block_ = std::move(block);
+    capacity_ = capacity;
+  }
+
+  std::unique_ptr<char[]> block_;
+  std::size_t capacity_ = 0;
+  std::size_t size_ = 0;
+};
+
+}  // namespace rooflined::tap

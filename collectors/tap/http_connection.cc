@@ -1,0 +1,220 @@
+#include "collectors/tap/http_connection.h"
+
+#include "collectors/tap/http_head.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rooflined::tap {
+namespace {
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// RFC 9112 §6.3, what both directions share.
+BodyFraming framing_of(const HeadFields& fields, BodyFraming::Kind without) {
+  if (fields.transfer_encoding) {
+    return {fields.chunked ? BodyFraming::Kind::kChunked : BodyFraming::Kind::kUntilClose, 0};
+  }
+  if (fields.content_length) return {BodyFraming::Kind::kLength, *fields.content_length};
+  return {without, 0};
+}
+
+}  // namespace
+
+HttpConnection::HttpConnection(TapContext& context, const ConnectionInfo& info)
+    : context_(context),
+      endpoint_(info.server),
+      client_(Direction::kToServer, info.joined_late, context.limits, context.counters, *this),
+      server_(Direction::kToClient, info.joined_late, context.limits, context.counters, *this) {}
+
+void HttpConnection::on_bytes(Direction direction, std::span<const std::byte> bytes, LineTime captured_at) {
+  if (lost_interest_) return;
+  parser(direction).feed(as_text(bytes), captured_at);
+  if (direction == Direction::kToClient && answering_ && answering_->exchange) answering_->exchange->flush(captured_at);
+}
+
+void HttpConnection::on_gap(Direction direction, const Gap& gap) {
+  if (!lost_interest_) parser(direction).gap(gap.bytes_missing, gap.declared_at);
+}
+
+void HttpConnection::on_half_close(Direction direction, LineTime at) {
+  if (lost_interest_) return;
+  // A client that has said all it wants to say still listens.
+  parser(direction).finish(at);
+  if (direction == Direction::kToClient) end_all(at);
+}
+
+void HttpConnection::on_close(CloseCause, LineTime at) {
+  end_all(at);
+}
+
+// Ends every turn so far: no response, or no more of it, will come.
+void HttpConnection::drop_waiting(LineTime at) {
+  if (answering_) end_response(false, at);
+  // Each end lets the next one begin, if its request is complete.
+  while (!waiting_.empty()) {
+    take_turn();
+    end_response(false, at);
+  }
+}
+
+void HttpConnection::end_all(LineTime at) {
+  drop_waiting(at);
+  client_.stop();
+  server_.stop();
+}
+
+BodyFraming HttpConnection::on_head(Direction direction, std::string_view head, LineTime at) {
+  return direction == Direction::kToServer ? request_head(head, at) : response_head(head, at);
+}
+
+BodyFraming HttpConnection::request_head(std::string_view head, LineTime at) {
+  const auto request = parse_request_head(head);
+  if (!request) {
+    context_.counters.count(ParseError::kHead);
+    return {BodyFraming::Kind::kNotAHead, 0};
+  }
+  ++context_.counters.requests;
+  if (request->fields.contradictory) context_.counters.count(ParseError::kHead);
+  // A new request while the last one's end was lost: that one is over.
+  close_request(at);
+  // The same for a response: nobody asks again before it is over, unless he pipelines.
+  if (server_.hunting() && !pipelines_) drop_waiting(at);
+  if (waiting_.size() >= context_.limits.pipelined_requests_max) {
+    on_foreign(Direction::kToServer, ParseError::kTooManyRequests, at);
+    return {BodyFraming::Kind::kOpaque, 0};
+  }
+  if (!server_.hunting() && (answering_ || !waiting_.empty())) pipelines_ = true;
+  auto turn = std::make_unique<Turn>();
+  turn->head_method = request->method == "HEAD";
+  turn->connect_method = request->method == "CONNECT";
+  const Dialect* dialect = request->method == "POST" ? dialect_of_route(request->path) : nullptr;
+  if (dialect != nullptr) {
+    turn->exchange = std::make_unique<Exchange>(context_, endpoint_, dialect);
+    if (request->fields.coding != ContentCoding::kIdentity) {
+      context_.counters.count(ParseError::kEncoded);
+      turn->exchange->request_unreadable();
+    }
+  }
+  asking_ = turn.get();
+  waiting_.push_back(std::move(turn));
+  return framing_of(request->fields, BodyFraming::Kind::kNone);
+}
+
+BodyFraming HttpConnection::response_head(std::string_view head, LineTime at) {
+  const auto response = parse_response_head(head);
+  if (!response) {
+    context_.counters.count(ParseError::kHead);
+    return {BodyFraming::Kind::kNotAHead, 0};
+  }
+  if (response->status == 101) {
+    end_all(at);
+    lost_interest_ = true;
+    return {BodyFraming::Kind::kOpaque, 0};
+  }
+  if (response->status < 200) return {BodyFraming::Kind::kInterim, 0};
+  ++context_.counters.responses;
+  if (response->fields.contradictory) context_.counters.count(ParseError::kHead);
+  // Stray bytes in front of this head took the turn that is its own. Otherwise the end of the one before was lost.
+  const bool taken = answering_ && answering_->stray && !answering_->unknown &&
+                     !(answering_->exchange && answering_->exchange->recognised());
+  if (!taken) {
+    if (answering_) end_response(false, at);
+    take_turn();
+  }
+  answering_->stray = false;
+  BodyFraming framing = framing_of(response->fields, BodyFraming::Kind::kUntilClose);
+  const bool bodyless = answering_->head_method || response->status == 204 || response->status == 304;
+  if (bodyless) framing = {BodyFraming::Kind::kNone, 0};
+  if (answering_->connect_method && response->status < 300) {
+    end_all(at);
+    lost_interest_ = true;
+    return {BodyFraming::Kind::kOpaque, 0};
+  }
+  if (answering_->exchange) {
+    answering_->exchange->response_head(*response, framing.kind == BodyFraming::Kind::kUntilClose, at);
+  }
+  return framing;
+}
+
+// Makes the oldest waiting request the one that is being answered, or an unknown one where none waits.
+void HttpConnection::take_turn() {
+  if (waiting_.empty()) {
+    answering_ = std::make_unique<Turn>();
+    answering_->unknown = true;
+    answering_->exchange = std::make_unique<Exchange>(context_, endpoint_, nullptr);
+    return;
+  }
+  answering_ = std::move(waiting_.front());
+  waiting_.erase(waiting_.begin());
+}
+
+void HttpConnection::on_body(Direction direction, std::string_view bytes, LineTime at) {
+  if (direction == Direction::kToServer) {
+    if (asking_ != nullptr && asking_->exchange) asking_->exchange->take_request(bytes);
+  } else if (answering_ && answering_->exchange) {
+    answering_->exchange->response_body(bytes, at);
+  }
+}
+
+void HttpConnection::on_missing(Direction direction, LineTime at) {
+  if (direction == Direction::kToServer) {
+    if (asking_ != nullptr && asking_->exchange) asking_->exchange->request_unreadable();
+    return;
+  }
+  Turn* turn = answering_ ? answering_.get() : waiting_.empty() ? nullptr : waiting_.front().get();
+  if (turn != nullptr && turn->exchange) turn->exchange->response_missing(at);
+}
+
+void HttpConnection::on_stray(Direction direction, std::string_view bytes, LineTime at) {
+  if (direction == Direction::kToServer) return;
+  // Without a gap in a response, or a late join, there is nothing to be found in it.
+  if (!answering_) {
+    take_turn();
+    answering_->stray = true;
+  }
+  if (!answering_->exchange) return;
+  answering_->exchange->response_body(bytes, at);
+  if (answering_->exchange->recognised()) server_.confirm();
+}
+
+void HttpConnection::on_message_end(Direction direction, bool complete, LineTime at) {
+  if (direction == Direction::kToServer) {
+    close_request(at);
+  } else if (answering_) {
+    end_response(complete, at);
+  }
+}
+
+void HttpConnection::close_request(LineTime at) {
+  Turn* turn = std::exchange(asking_, nullptr);
+  if (turn == nullptr || !turn->exchange) return;
+  turn->exchange->request_complete(at);
+  begin_next();
+}
+
+void HttpConnection::end_response(bool complete, LineTime at) {
+  const std::unique_ptr<Turn> turn = std::move(answering_);
+  if (asking_ == turn.get()) asking_ = nullptr;
+  response_ended_at_ = at;
+  if (turn->exchange) turn->exchange->response_end(complete, at);
+  begin_next();
+}
+
+// The oldest waiting request begins once it is complete and nothing is being answered before it.
+void HttpConnection::begin_next() {
+  if (answering_ || waiting_.empty()) return;
+  Exchange* exchange = waiting_.front()->exchange.get();
+  if (exchange == nullptr || !exchange->is_request_complete()) return;
+  exchange->begin(std::max(exchange->request_completed_at(), response_ended_at_));
+}
+
+void HttpConnection::on_foreign(Direction, ParseError why, LineTime at) {
+  context_.counters.count(why);
+  end_all(at);
+  lost_interest_ = true;
+}
+
+}  // namespace rooflined::tap
