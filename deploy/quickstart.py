@@ -110,7 +110,9 @@ class Children:
 
 def start_daemon(children, binaries, folder, listen):
     settings = folder / "rooflined.toml"
-    settings.write_text(f'[web]\nlisten = "{listen}"\n[state]\ndirectory = "{folder}/state"\n')
+    # "always": no target is there yet that would make the daemon measure.
+    settings.write_text(f'[web]\nlisten = "{listen}"\n[state]\ndirectory = "{folder}/state"\n'
+                        '[ceiling]\nmeasure = "always"\n')
     (folder / "state").mkdir()
     host, _, port = listen.rpartition(":")
     if listens(int(port)):
