@@ -58,7 +58,8 @@ Result<std::unique_ptr<ByteSource>> open_file(const std::string& path) {
   }
   if (!S_ISREG(status.st_mode)) {
     ::close(descriptor);
-    return Error{ErrorCode::kUnsupported, path, S_ISDIR(status.st_mode) ? "is a folder" : "is not a regular file"};
+    return Error{ErrorCode::kUnsupported, path,
+                 S_ISDIR(status.st_mode) ? "is a folder, should be a GGUF file" : "is not a regular file"};
   }
   return std::unique_ptr<ByteSource>(
       std::make_unique<FileSource>(descriptor, static_cast<std::uint64_t>(status.st_size)));
