@@ -33,7 +33,7 @@ struct Options {
   std::optional<Bytes> working_set;          // absent: chosen from the caches
   unsigned repetitions = kRepetitionsMin;
   unsigned confirmations = 9;
-  Duration sweep_budget = from_seconds(12);
+  Duration sweep_budget = from_seconds(12);  // for five repetitions; more take more
 };
 
 enum class Verdict {

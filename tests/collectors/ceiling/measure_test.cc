@@ -1,0 +1,146 @@
+// The whole measurement on small memory and a fake system: what it reports is there, and what stops it does.
+
+#include "collectors/ceiling/measure.h"
+
+#include "collectors/ceiling/kernels.h"
+#include "tests/collectors/ceiling/fake_tree.h"
+#include "tests/support/catch.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+using namespace rooflined;
+using namespace rooflined::ceiling;
+
+namespace {
+
+std::map<std::string, std::string> small_machine() {
+  return {{"/proc/meminfo", "MemTotal: 4000000 kB\nMemFree: 3000000 kB\n"},
+          {"/proc/loadavg", "0.10 0.10 0.10 1/1 1\n"},
+          {"/proc/stat", "cpu 1 0 1 1 0 0 0 0 0 0\n"},
+          {"/proc/vmstat", "pgsteal_kswapd 0\npgsteal_direct 0\ncompact_stall 0\n"},
+          {"/sys/devices/system/cpu/online", "0\n"},
+          {"/sys/devices/system/cpu/cpu0/cache/index3/size", "1024K\n"},
+          {"/sys/devices/system/cpu/cpu0/cache/index3/level", "3\n"},
+          {"/sys/devices/system/cpu/cpu0/cache/index3/type", "Unified\n"},
+          {"/sys/devices/system/cpu/cpu0/cache/index3/shared_cpu_list", "0\n"}};
+}
+
+Options options_in(const FakeTree& tree) {
+  Options options;
+  options.root = tree.root();
+  options.working_set = 8 * kMiB;
+  options.sweep_budget = from_seconds(1000);
+  return options;
+}
+
+StopPage stop_page() {
+  auto page = StopPage::create();
+  REQUIRE(page.ok());
+  return std::move(page).value();
+}
+
+}  // namespace
+
+TEST_CASE("a measurement carries every cell with all its samples") {
+  const FakeTree tree(small_machine());
+  const StopPage stop = stop_page();
+  unsigned progress_calls = 0;
+  const auto measured = measure(options_in(tree), stop, [&](const Progress&) { ++progress_calls; });
+  REQUIRE(measured.ok());
+  CHECK(measured->working_set == 8 * kMiB);
+  CHECK(measured->llc == 1 * kMiB);
+  CHECK_FALSE(measured->cache_inflated);
+  CHECK(measured->repetitions == 5);
+  CHECK(measured->duration_seconds > 0);
+  CHECK(measured->instruction_set == instruction_sets().front());
+  REQUIRE(measured->copy);
+  CHECK(*measured->copy > 0);
+  REQUIRE(measured->cells.size() == kKernels.size());
+  CHECK(measured->cells.back().kernel == "copy");
+  for (const MeasuredCell& cell : measured->cells) {
+    CHECK(cell.samples.size() == 5);
+    CHECK(cell.threads == 1);
+    CHECK(cell.best >= cell.median);
+    CHECK(cell.stable == (cell.median >= 0.75 * cell.best));
+  }
+  if (measured->winner) {
+    CHECK(measured->winner->samples.size() == 9);
+    CHECK(measured->winner->kernel != "copy");
+    CHECK(measured->stable() == (measured->verdict == Verdict::kConfirmed));
+  }
+  CHECK(progress_calls > 0);
+}
+
+TEST_CASE("D03: under half a CPU the quota is measured, not the memory") {
+  auto files = small_machine();
+  files["/sys/fs/cgroup/cpu.max"] = "50000 100000\n";
+  const FakeTree tree(files);
+  const StopPage stop = stop_page();
+  const auto measured = measure(options_in(tree), stop, nullptr);
+  REQUIRE(measured.ok());
+  CHECK(measured->verdict == Verdict::kThrottled);
+  CHECK_FALSE(measured->adoptable());
+  REQUIRE_FALSE(measured->warnings.empty());
+  CHECK(measured->warnings.front().starts_with("throttled"));
+}
+
+TEST_CASE("D21: a run whose CPU the host took is contended") {
+  const FakeTree tree(small_machine());
+  const StopPage stop = stop_page();
+  unsigned calls = 0;
+  const auto measured = measure(options_in(tree), stop, [&](const Progress&) {
+    if (++calls == 5) tree.write("/proc/stat", "cpu 401 0 21 1 0 0 0 180 0 0\n");
+  });
+  REQUIRE(measured.ok());
+  CHECK(measured->steal_share == Approx(0.3));
+  CHECK(measured->verdict == Verdict::kContended);
+}
+
+TEST_CASE("reclaim seen during the run ends it") {
+  const FakeTree tree(small_machine());
+  const StopPage stop = stop_page();
+  unsigned calls = 0;
+  const auto measured = measure(options_in(tree), stop, [&](const Progress&) {
+    if (++calls == 3) tree.write("/proc/vmstat", "pgsteal_kswapd 64\npgsteal_direct 0\ncompact_stall 0\n");
+  });
+  REQUIRE_FALSE(measured.ok());
+  CHECK(measured.error().where == "reclaim");
+  CHECK(calls == 3);
+}
+
+TEST_CASE("a stop ends the measurement with nothing") {
+  const FakeTree tree(small_machine());
+  const StopPage stop = stop_page();
+  unsigned calls = 0;
+  const auto measured = measure(options_in(tree), stop, [&](const Progress&) {
+    if (++calls == 3) stop.request();
+  });
+  REQUIRE_FALSE(measured.ok());
+  CHECK(measured.error().code == ErrorCode::kBusy);
+  CHECK(calls == 3);
+}
+
+TEST_CASE("what cannot be measured is an error, and says why") {
+  const FakeTree tree(small_machine());
+  const StopPage stop = stop_page();
+  Options options = options_in(tree);
+  options.thread_counts = {1, 9};
+  CHECK(measure(options, stop, nullptr).error().code == ErrorCode::kInvalid);
+  options.thread_counts = {0};
+  CHECK(measure(options, stop, nullptr).error().code == ErrorCode::kInvalid);
+  options = options_in(tree);
+  options.working_set = 100 * kGiB;
+  CHECK(measure(options, stop, nullptr).error().where == "memory");
+}
+
+TEST_CASE("fewer than five repetitions are five") {
+  const FakeTree tree(small_machine());
+  const StopPage stop = stop_page();
+  Options options = options_in(tree);
+  options.repetitions = 1;
+  const auto measured = measure(options, stop, nullptr);
+  REQUIRE(measured.ok());
+  CHECK(measured->repetitions == 5);
+}

@@ -1,0 +1,161 @@
+// The pool on real memory, small: bytes are counted right, pages differ, and a stop ends the reading.
+
+#include "collectors/ceiling/worker_pool.h"
+
+#include "tests/support/catch.h"
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <thread>
+#include <vector>
+
+using namespace rooflined;
+using namespace rooflined::ceiling;
+
+namespace {
+
+// `count` workers on the CPUs that are there, or on one of them: pinning is not what is tested.
+Topology topology_of(unsigned count) {
+  Topology topology;
+  for (unsigned i = 0; i < count; ++i) {
+    Cpu cpu;
+    cpu.id = static_cast<int>(i);
+    topology.cpus.push_back(cpu);
+  }
+  return topology;
+}
+
+std::unique_ptr<WorkerPool> pool_of(const Topology& topology, const StopPage& stop, Bytes bytes,
+                                    const KernelFunctions& functions) {
+  WorkerPool::Options options;
+  options.buffer_bytes = bytes;
+  options.threads_max = static_cast<unsigned>(topology.cpus.size());
+  options.functions = &functions;
+  auto pool = WorkerPool::create(options, topology, stop);
+  REQUIRE(pool.ok());
+  return std::move(pool).value();
+}
+
+// A kernel that reads nothing and records what it was given.
+std::atomic<std::uint64_t> seen_words{0};
+std::uint64_t counting(std::uint64_t*, std::size_t, std::size_t count) {
+  seen_words.fetch_add(count);
+  return 0;
+}
+std::set<std::uint64_t> first_words;
+std::uint64_t collecting(std::uint64_t* base, std::size_t, std::size_t count) {
+  for (std::size_t i = 0; i < count; i += 512) first_words.insert(base[i]);
+  return 0;
+}
+
+KernelFunctions all(KernelFunction function) {
+  KernelFunctions functions;
+  functions.fill(function);
+  return functions;
+}
+
+}  // namespace
+
+TEST_CASE("a repetition reads whole passes over the buffer, and lasts at least 20 ms") {
+  auto stop = StopPage::create();
+  REQUIRE(stop.ok());
+  constexpr Bytes kSize = 8 * kMiB;
+  for (unsigned threads : {1U, 2U, 3U, 4U}) {
+    const Topology topology = topology_of(threads);
+    const auto pool = pool_of(topology, *stop, kSize, kernel_functions());
+    for (std::size_t kernel = 0; kernel < kKernels.size(); ++kernel) {
+      for (unsigned used = 1; used <= threads; ++used) {
+        const auto repetition = pool->repeat(kernel, used);
+        REQUIRE(repetition.ok());
+        CHECK(repetition->bytes > 0);
+        CHECK(repetition->bytes % kSize == 0);
+        CHECK(repetition->elapsed >= kRepetitionMin);
+      }
+    }
+  }
+}
+
+TEST_CASE("the declared bytes are the bytes of the words handed to the kernel") {
+  auto stop = StopPage::create();
+  REQUIRE(stop.ok());
+  const KernelFunctions functions = all(counting);
+  const Topology topology = topology_of(3);
+  // No multiple of anything: the rest that cannot be shared out evenly is not counted either.
+  const auto pool = pool_of(topology, *stop, 3 * kMiB + 12345, functions);
+  for (std::size_t kernel = 0; kernel < kKernels.size(); ++kernel) {
+    const std::uint64_t words_before = seen_words.load();
+    const Bytes moved_before = pool->bytes_moved();
+    REQUIRE(pool->repeat(kernel, 3).ok());
+    const Bytes moved = pool->bytes_moved() - moved_before;
+    CHECK(moved == (seen_words.load() - words_before) * (kKernels[kernel].bytes_read + kKernels[kernel].bytes_written));
+  }
+}
+
+TEST_CASE("every page is written, and no two are alike") {
+  auto stop = StopPage::create();
+  REQUIRE(stop.ok());
+  const KernelFunctions functions = all(collecting);
+  const Topology topology = topology_of(1);
+  const auto pool = pool_of(topology, *stop, 4 * kMiB, functions);
+  first_words.clear();
+  const std::size_t linear = 2;
+  REQUIRE(kKernels[linear].streams == 1);
+  REQUIRE(pool->repeat(linear, 1).ok());
+  CHECK(first_words.size() == 4 * kMiB / 4096);
+  CHECK(first_words.count(0) == 0);
+}
+
+TEST_CASE("a stop that is already there ends a repetition before its first block") {
+  auto stop = StopPage::create();
+  REQUIRE(stop.ok());
+  const Topology topology = topology_of(2);
+  const auto pool = pool_of(topology, *stop, 8 * kMiB, kernel_functions());
+  stop->request();
+  const auto repetition = pool->repeat(0, 2);
+  REQUIRE_FALSE(repetition.ok());
+  CHECK(repetition.error().code == ErrorCode::kBusy);
+  CHECK(pool->bytes_moved() == 0);
+}
+
+TEST_CASE("a stop during a repetition ends it within a block or two of each worker") {
+  auto stop = StopPage::create();
+  REQUIRE(stop.ok());
+  const Topology topology = topology_of(2);
+  const auto pool = pool_of(topology, *stop, 16 * kMiB, kernel_functions());
+  REQUIRE(pool->repeat(0, 2).ok());
+  Bytes at_stop = 0;
+  std::thread stopper([&] {
+    const Bytes start = pool->bytes_moved();
+    while (pool->bytes_moved() < start + 4 * kMiB) std::this_thread::yield();
+    stop->request();
+    at_stop = pool->bytes_moved();
+  });
+  Result<Repetition> repetition = Repetition{};
+  while (repetition.ok()) repetition = pool->repeat(0, 2);
+  stopper.join();
+  CHECK(repetition.error().code == ErrorCode::kBusy);
+  CHECK(pool->bytes_moved() <= at_stop + 2 * 2 * kBlockBytes);
+}
+
+TEST_CASE("a stop during the filling is an error of the pool") {
+  auto stop = StopPage::create();
+  REQUIRE(stop.ok());
+  stop->request();
+  const Topology topology = topology_of(1);
+  WorkerPool::Options options;
+  options.buffer_bytes = 1 * kMiB;
+  options.functions = &kernel_functions();
+  CHECK(WorkerPool::create(options, topology, *stop).error().code == ErrorCode::kBusy);
+}
+
+TEST_CASE("a buffer too small for its workers is refused") {
+  auto stop = StopPage::create();
+  REQUIRE(stop.ok());
+  const Topology topology = topology_of(8);
+  WorkerPool::Options options;
+  options.buffer_bytes = 64 * kKiB;
+  options.threads_max = 8;
+  options.functions = &kernel_functions();
+  CHECK(WorkerPool::create(options, topology, *stop).error().code == ErrorCode::kInvalid);
+}
