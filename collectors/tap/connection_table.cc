@@ -16,6 +16,9 @@ constexpr Duration kSweepEvery = std::chrono::milliseconds(10);
 constexpr std::int32_t kResetBehindMax = 64 * 1024;
 constexpr std::int32_t kResetAheadMax = 16 * 1024 * 1024;
 
+// Data on a SYN is one segment.
+constexpr std::uint32_t kSynDataMax = 64 * 1024;
+
 Direction direction_of(bool to_server) {
   return to_server ? Direction::kToServer : Direction::kToClient;
 }
@@ -172,7 +175,8 @@ bool ConnectionTable::begins_anew(const Connection& connection, const TcpSegment
   if (to_server == acknowledges) return false;  // a SYN comes from the client, and is answered by the server
   if (to_server) return connection.client_isn != segment.sequence;
   if (connection.server_isn) return *connection.server_isn != segment.sequence;
-  return connection.client_isn != segment.acknowledgment - 1;
+  // It acknowledges the client's SYN, and the data on it (RFC 7413).
+  return !connection.client_isn || segment.acknowledgment - 1 - *connection.client_isn > kSynDataMax;
 }
 
 void ConnectionTable::learn_handshake(Connection& connection, const TcpSegment& segment, bool to_server) {
@@ -182,6 +186,10 @@ void ConnectionTable::learn_handshake(Connection& connection, const TcpSegment& 
     connection.client_isn = segment.sequence;
   } else {
     connection.server_isn = segment.sequence;
+    if (connection.flow != nullptr) {
+      StreamAssembler& stream = connection.flow->stream(Direction::kToClient);
+      if (!stream.started()) stream.start_at(segment.sequence + 1);
+    }
     if (!connection.client_isn) connection.client_isn = segment.acknowledgment - 1;
   }
 }

@@ -19,7 +19,7 @@ namespace rooflined::tap {
 
 struct LiveOptions {
   std::string interface = "any";
-  std::vector<std::uint16_t> ports;  // at least one
+  std::vector<std::uint16_t> ports = {};  // at least one
   int ring_bytes = 2 * 1024 * 1024;
   std::chrono::milliseconds delivery{50};
 };

@@ -74,7 +74,7 @@ bool StreamAssembler::fits(const StreamPiece& piece) {
     return true;
   }
   if (piece.length == 0) return inside;
-  if (behind && offset_of(piece.sequence) < acknowledged_) return true;
+  if (behind && offset_of(piece.sequence) + piece.length <= acknowledged_last_) return true;
 
   const std::uint32_t step = piece.sequence - stray_sequence_;
   const bool goes_on = strays_ > 0 && (behind ? step == 0 : step <= kStrayStepMax);
@@ -106,7 +106,8 @@ void StreamAssembler::acknowledge(std::uint32_t sequence, LineTime at) {
   if (!started_ || ended_) return;
   const auto distance = static_cast<std::int32_t>(sequence - sequence_next());
   if (distance < -kReachMax || distance > kReachMax) return;
-  acknowledged_ = std::max(acknowledged_, offset_of(sequence));
+  acknowledged_last_ = offset_of(sequence);
+  acknowledged_ = std::max(acknowledged_, acknowledged_last_);
   if (distance > 0 && !hole_since_) hole_since_ = at;
 }
 

@@ -135,7 +135,8 @@ class StreamAssembler {
   bool started_ = false;
   bool ended_ = false;
   std::uint64_t next_ = 0;
-  std::uint64_t acknowledged_ = 0;
+  std::uint64_t acknowledged_ = 0;       // the most that the receiver has acknowledged
+  std::uint64_t acknowledged_last_ = 0;  // by its latest word, which may be less
   std::optional<std::uint64_t> fin_offset_;
   LineTime fin_at_;
   std::optional<LineTime> hole_since_;

@@ -58,13 +58,13 @@ struct TcpFields {
 
 struct Wrapping {
   int link_type = tap::link_type::kEthernet;
-  std::vector<std::uint16_t> vlan_types;  // 0x8100, 0x88a8: outermost first
-  std::size_t padding = 0;                // bytes behind the IP packet
-  std::size_t ipv4_options = 0;           // bytes, a multiple of 4
-  std::size_t tcp_options = 0;            // bytes, a multiple of 4
-  std::uint32_t interface_index = 1;      // cooked v2 only
-  std::uint8_t packet_type = 0;           // cooked only: 0 to us, 4 sent by us
-  bool length_zero = false;               // the IP length field is 0, as offloading leaves it
+  std::vector<std::uint16_t> vlan_types = {};  // 0x8100, 0x88a8: outermost first
+  std::size_t padding = 0;                     // bytes behind the IP packet
+  std::size_t ipv4_options = 0;                // bytes, a multiple of 4
+  std::size_t tcp_options = 0;                 // bytes, a multiple of 4
+  std::uint32_t interface_index = 1;           // cooked v2 only
+  std::uint8_t packet_type = 0;                // cooked only: 0 to us, 4 sent by us
+  bool length_zero = false;                    // the IP length field is 0, as offloading leaves it
 };
 
 inline void put16(Wire& out, std::size_t value) {
