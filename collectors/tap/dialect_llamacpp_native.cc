@@ -52,6 +52,8 @@ Shape read_native(JsonFrame& frame, FrameFacts& facts) {
   if (foreign) return Shape::kForeign;
   if (!has_content || !(has_stop || predicted)) return facts.error ? Shape::kNeutral : Shape::kForeign;
   if (predicted && *predicted != 0) choice.cumulative = predicted;
+  // Progress of the prompt: nothing was generated, whatever the list holds.
+  if (predicted && *predicted == 0) choice.ids = choice.logprobs = 0;
   if (!choice.cumulative) choice.cumulative = totals.timings_predicted;
   if (evaluated && *evaluated != 0) facts.prompt_tokens = evaluated;
   if (!facts.prompt_tokens) facts.prompt_tokens = totals.timings_prompt;

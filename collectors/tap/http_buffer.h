@@ -50,6 +50,15 @@ class TextBuffer {
     return true;
   }
 
+  // Forgets all but the last `bytes`.
+  void keep_last(std::size_t bytes) noexcept {
+    if (size_ <= bytes) return;
+    const std::size_t dropped = size_ - bytes;
+    std::memmove(block_.get(), block_.get() + dropped, bytes);
+    explicit_bzero(block_.get() + bytes, dropped);
+    size_ = bytes;
+  }
+
   // Wipes the text and keeps the room.
   void clear() noexcept {
     if (size_ != 0) explicit_bzero(block_.get(), size_);

@@ -27,16 +27,18 @@ HttpConnection::HttpConnection(TapContext& context, const ConnectionInfo& info)
     : context_(context),
       endpoint_(info.server),
       client_(Direction::kToServer, info.joined_late, context.limits, context.counters, *this),
-      server_(Direction::kToClient, info.joined_late, context.limits, context.counters, *this) {}
+      server_(Direction::kToClient, info.joined_late, context.limits, context.counters, *this),
+      bytes_at_{info.opened_at, info.opened_at} {}
 
 void HttpConnection::on_bytes(Direction direction, std::span<const std::byte> bytes, LineTime captured_at) {
   if (lost_interest_) return;
+  bytes_at(direction) = captured_at;
   parser(direction).feed(as_text(bytes), captured_at);
   if (direction == Direction::kToClient && answering_ && answering_->exchange) answering_->exchange->flush(captured_at);
 }
 
 void HttpConnection::on_gap(Direction direction, const Gap& gap) {
-  if (!lost_interest_) parser(direction).gap(gap.bytes_missing, gap.declared_at);
+  if (!lost_interest_) parser(direction).gap(gap.bytes_missing, bytes_at(direction));
 }
 
 void HttpConnection::on_half_close(Direction direction, LineTime at) {
@@ -86,7 +88,6 @@ BodyFraming HttpConnection::request_head(std::string_view head, LineTime at) {
     on_foreign(Direction::kToServer, ParseError::kTooManyRequests, at);
     return {BodyFraming::Kind::kOpaque, 0};
   }
-  if (!server_.hunting() && (answering_ || !waiting_.empty())) pipelines_ = true;
   auto turn = std::make_unique<Turn>();
   turn->head_method = request->method == "HEAD";
   turn->connect_method = request->method == "CONNECT";
@@ -116,6 +117,8 @@ BodyFraming HttpConnection::response_head(std::string_view head, LineTime at) {
   }
   if (response->status < 200) return {BodyFraming::Kind::kInterim, 0};
   ++context_.counters.responses;
+  turn_after_loss(at);
+  response_lossy_ = false;
   if (response->fields.contradictory) context_.counters.count(ParseError::kHead);
   // Stray bytes in front of this head took the turn that is its own. Otherwise the end of the one before was lost.
   const bool taken = answering_ && answering_->stray && !answering_->unknown &&
@@ -154,9 +157,10 @@ void HttpConnection::take_turn() {
 void HttpConnection::on_body(Direction direction, std::string_view bytes, LineTime at) {
   if (direction == Direction::kToServer) {
     if (asking_ != nullptr && asking_->exchange) asking_->exchange->take_request(bytes);
-  } else if (answering_ && answering_->exchange) {
-    answering_->exchange->response_body(bytes, at);
+    return;
   }
+  turn_after_loss(at);
+  if (answering_ && answering_->exchange) answering_->exchange->response_body(bytes, at);
 }
 
 void HttpConnection::on_missing(Direction direction, LineTime at) {
@@ -164,13 +168,14 @@ void HttpConnection::on_missing(Direction direction, LineTime at) {
     if (asking_ != nullptr && asking_->exchange) asking_->exchange->request_unreadable();
     return;
   }
+  response_lossy_ = true;
   Turn* turn = answering_ ? answering_.get() : waiting_.empty() ? nullptr : waiting_.front().get();
   if (turn != nullptr && turn->exchange) turn->exchange->response_missing(at);
 }
 
 void HttpConnection::on_stray(Direction direction, std::string_view bytes, LineTime at) {
   if (direction == Direction::kToServer) return;
-  // Without a gap in a response, or a late join, there is nothing to be found in it.
+  turn_after_loss(at);
   if (!answering_) {
     take_turn();
     answering_->stray = true;
@@ -184,8 +189,22 @@ void HttpConnection::on_message_end(Direction direction, bool complete, LineTime
   if (direction == Direction::kToServer) {
     close_request(at);
   } else if (answering_) {
+    // The next request was there before this response was over: that is pipelining, and no loss that we do not know of
+    // yet.
+    if (complete && !response_lossy_ && !waiting_.empty()) pipelines_ = true;
     end_response(complete, at);
   }
+}
+
+// Response bytes that crossed the wire after the next request was sent belong to that one's response, if the end of the
+// one before may have been lost and the client is not known to pipeline.
+void HttpConnection::turn_after_loss(LineTime at) {
+  if (!response_lossy_ || pipelines_ || !answering_ || waiting_.empty()) return;
+  const Exchange* next = waiting_.front()->exchange.get();
+  if (next == nullptr || !next->is_request_complete() || at < next->request_completed_at()) return;
+  end_response(false, bytes_at(Direction::kToServer));
+  take_turn();
+  answering_->stray = true;
 }
 
 void HttpConnection::close_request(LineTime at) {

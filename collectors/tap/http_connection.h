@@ -10,6 +10,7 @@
 #include "collectors/tap/exchange_tracker.h"
 #include "collectors/tap/http_parser.h"
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -50,6 +51,8 @@ class HttpConnection final : public ConnectionHandler, private HttpParserSink {
   void begin_next();
   void drop_waiting(LineTime at);
   void end_all(LineTime at);
+  void turn_after_loss(LineTime at);
+  LineTime& bytes_at(Direction direction) { return bytes_at_[static_cast<std::size_t>(direction)]; }
   HttpParser& parser(Direction direction) { return direction == Direction::kToServer ? client_ : server_; }
 
   TapContext& context_;
@@ -60,6 +63,10 @@ class HttpConnection final : public ConnectionHandler, private HttpParserSink {
   std::unique_ptr<Turn> answering_;             // the one whose response is under way
   Turn* asking_ = nullptr;                      // the one whose request is under way: in either of those, or gone
   LineTime response_ended_at_ = LineTime::min();
+  // Gaps are declared long after they happened: what they cause is dated by the last bytes before them.
+  std::array<LineTime, 2> bytes_at_;
+  // Response bytes went missing since the last head: the end of the response may be among them.
+  bool response_lossy_ = false;
   bool pipelines_ = false;
   bool lost_interest_ = false;
 };

@@ -16,6 +16,23 @@ bool tls_type(char c) {
   return c >= 0x14 && c <= 0x17;
 }
 
+bool tls_record(std::string_view bytes) {
+  return bytes.size() >= 3 && tls_type(bytes[0]) && bytes[1] == 3 && bytes[2] >= 0 && bytes[2] <= 4;
+}
+
+// Longer paths than this are not found again after a loss.
+constexpr std::size_t kRequestLineMax = 1024;
+
+// Where the request line starts that ends `text`; npos: it ends in none.
+std::size_t find_request_line(std::string_view text) {
+  const std::size_t version = text.rfind(" HTTP/1.");
+  if (version == std::string_view::npos || text.size() - version > 11) return std::string_view::npos;
+  for (std::size_t at = version; at-- > 0;) {
+    if (looks_like_request_line(text.substr(at))) return at;
+  }
+  return std::string_view::npos;
+}
+
 }  // namespace
 
 HttpParser::HttpParser(Direction direction, bool joined_late, const HttpLimits& limits, HttpCounters& counters,
@@ -278,6 +295,7 @@ void HttpParser::hunt_in_line(std::string_view line, LineTime at) {
 }
 
 std::size_t HttpParser::take_hunted(std::string_view bytes, LineTime at) {
+  if (direction_ == Direction::kToServer) return take_hunted_request(bytes, at);
   std::size_t taken = 0;
   if (line_passes_) {
     const std::size_t end = bytes.find('\n');
@@ -297,10 +315,44 @@ std::size_t HttpParser::take_hunted(std::string_view bytes, LineTime at) {
     hunted_ += taken;
     if (ended || line_used_ == line_.size()) judge_hunted_line(ended, at);
   }
-  if (state_ == State::kHunting && hunted_ > limits_.hunted_bytes_max) {
-    sink_.on_foreign(direction_, ParseError::kNotHttp, at);
+  give_up_late(at);
+  return taken;
+}
+
+void HttpParser::give_up_late(LineTime at) {
+  if (state_ != State::kHunting || hunted_ <= limits_.hunted_bytes_max) return;
+  sink_.on_foreign(direction_, ParseError::kNotHttp, at);
+  stop();
+}
+
+// Bodies of requests seldom end in a line end: the next request line begins behind one, in the middle of a line. It is
+// known by its end, and looked for backwards from there.
+std::size_t HttpParser::take_hunted_request(std::string_view bytes, LineTime at) {
+  const std::size_t end = bytes.find('\n');
+  const std::size_t taken = end == std::string_view::npos ? bytes.size() : end + 1;
+  hunted_ += taken;
+  const std::string_view tail =
+      bytes.substr(taken - std::min(taken, kRequestLineMax), std::min(taken, kRequestLineMax));
+  if (tail.size() == kRequestLineMax) head_.clear();
+  static_cast<void>(head_.append(tail, 2 * kRequestLineMax));
+  head_.keep_last(kRequestLineMax);
+  if (unproven_ && head_.size() >= 3 && head_.size() == hunted_ && tls_record(head_.view())) {
+    sink_.on_foreign(direction_, ParseError::kTls, at);
     stop();
+    return taken;
   }
+  if (end != std::string_view::npos) {
+    const std::size_t start = find_request_line(head_.view());
+    if (start != std::string_view::npos) {
+      ++counters_.resyncs;
+      head_.keep_last(head_.size() - start);
+      state_ = State::kHead;
+      line_bytes_ = 0;
+      return taken;
+    }
+    head_.clear();
+  }
+  give_up_late(at);
   return taken;
 }
 
@@ -309,13 +361,12 @@ void HttpParser::judge_hunted_line(bool line_ended, LineTime at) {
   const std::array<char, 48> copy = line_;
   const std::string_view line(copy.data(), line_used_);
   line_used_ = 0;
-  if (unproven_ && tls_type(line[0]) && line.size() > 2 && line[1] == 3 && line[2] <= 4) {
+  if (unproven_ && tls_record(line)) {
     sink_.on_foreign(direction_, ParseError::kTls, at);
     stop();
     return;
   }
-  const bool response = direction_ == Direction::kToClient;
-  if (response ? looks_like_status_line(line) : looks_like_request_line(line)) {
+  if (looks_like_status_line(line)) {
     ++counters_.resyncs;
     state_ = State::kHead;
     static_cast<void>(head_.append(line, limits_.head_bytes_max));
@@ -323,7 +374,7 @@ void HttpParser::judge_hunted_line(bool line_ended, LineTime at) {
     return;
   }
   // Chunk headers end in CRLF, the lines of events almost never do, and no event's line is a number.
-  if (response && line_ended && line_is_whole_ && line.size() > 2 && line.ends_with("\r\n") &&
+  if (line_ended && line_is_whole_ && line.size() > 2 && line.ends_with("\r\n") &&
       chunk_header(line.substr(0, line.size() - 2))) {
     ++counters_.resyncs;
     unproven_ = false;

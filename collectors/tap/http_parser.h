@@ -93,6 +93,7 @@ class HttpParser {
   std::size_t take_chunk_end(std::string_view bytes);
   std::size_t take_trailers(std::string_view bytes, LineTime at);
   std::size_t take_hunted(std::string_view bytes, LineTime at);
+  std::size_t take_hunted_request(std::string_view bytes, LineTime at);
 
   bool foreign_start(LineTime at);
   bool is_start_line(std::string_view line) const;
@@ -101,6 +102,7 @@ class HttpParser {
   bool chunk_header(std::string_view line);
   void hunt_in_line(std::string_view line, LineTime at);
   void hunt(bool line_is_whole);
+  void give_up_late(LineTime at);
   void judge_hunted_line(bool line_ended, LineTime at);
 
   Direction direction_;
@@ -117,7 +119,7 @@ class HttpParser {
   std::size_t line_bytes_ = 0;
   std::uint64_t left_ = 0;    // of the body or the chunk
   std::uint64_t hunted_ = 0;  // since the place was lost
-  TextBuffer head_;           // also a chunk header that is cut by a segment's end
+  TextBuffer head_;           // also a chunk header that is cut, and the end of a line while hunting for requests
   const HttpLimits& limits_;
   HttpCounters& counters_;
   HttpParserSink& sink_;

@@ -35,7 +35,7 @@ void FrameParser::feed(std::string_view bytes) {
       if (ended) skip_line_ = false;
       continue;
     }
-    if (ended && line_.empty()) {
+    if (ended && line_.empty() && piece.size() <= limits_.frame_bytes_max) {
       take_line(piece, bytes.size() - end);
       continue;
     }

@@ -1,0 +1,133 @@
+#include "collectors/tap/dialect_table.h"
+
+#include "collectors/tap/http_buffer.h"
+#include "collectors/tap/json_reader.h"
+
+#include "tests/support/catch.h"
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rooflined::tap {
+
+TEST_CASE("every dialect is in the table once, and has what it needs") {
+  std::set<std::string_view> names;
+  for (const Dialect* dialect : dialects()) {
+    REQUIRE(dialect != nullptr);
+    INFO(dialect->name);
+    CHECK(names.insert(dialect->name).second);
+    CHECK(dialect->read != nullptr);
+    CHECK_FALSE(dialect->routes.empty());
+    for (const std::string_view route : dialect->routes) CHECK(route.starts_with('/'));
+  }
+}
+
+TEST_CASE("routes") {
+  struct Row {
+    std::string_view path;
+    std::string_view dialect;
+  };
+  const std::vector<Row> rows = {
+      {"/v1/chat/completions", "openai_chat"},
+      {"/chat/completions", "openai_chat"},
+      {"/api/v0/chat/completions", "openai_chat"},
+      {"/v1/completions", "openai_completions"},
+      {"/openai/v1/completions", "openai_completions"},
+      {"/completion", "llamacpp_native"},
+      {"/completions", "llamacpp_native"},
+      {"/infill", "llamacpp_native"},
+      {"/prefix/completion", "llamacpp_native"},
+      {"/v1/chat/completions/control", ""},
+      {"/v1/models", ""},
+      {"/v1/embeddings", ""},
+      {"/notinfill", ""},
+      {"/v1/streams/lookup", ""},
+      {"/", ""},
+      {"", ""},
+  };
+  for (const Row& row : rows) {
+    INFO(row.path);
+    const Dialect* dialect = dialect_of_route(row.path);
+    CHECK((dialect == nullptr ? std::string_view{} : dialect->name) == row.dialect);
+  }
+}
+
+TEST_CASE("a frame of unknown origin is known by its shape") {
+  struct Row {
+    std::string_view frame;
+    Reading reading;
+    std::string_view dialect;
+  };
+  const std::vector<Row> rows = {
+      {R"({"choices":[{"delta":{"content":"a"}}]})", Reading::kOwn, "openai_chat"},
+      {R"({"choices":[{"message":{"content":"a"}}]})", Reading::kOwn, "openai_chat"},
+      {R"({"choices":[{"text":"a"}]})", Reading::kOwn, "openai_completions"},
+      {R"({"object":"text_completion","choices":[]})", Reading::kOwn, "openai_completions"},
+      {R"({"content":"a","stop":false})", Reading::kOwn, "llamacpp_native"},
+      {R"({"content":"a","tokens_predicted":1})", Reading::kOwn, "llamacpp_native"},
+      {R"({"choices":[],"usage":{"completion_tokens":3}})", Reading::kNeutral, ""},
+      {R"({"error":{"message":"x"}})", Reading::kNeutral, ""},
+      {R"({"content":"a"})", Reading::kUnknown, ""},
+      {R"({"choices":1})", Reading::kUnknown, ""},
+      {R"({"status":"ok"})", Reading::kUnknown, ""},
+      {R"({})", Reading::kUnknown, ""},
+      {R"([1])", Reading::kNoJson, ""},
+      {R"(hello)", Reading::kNoJson, ""},
+      {R"({"choices":[{"delta")", Reading::kNoJson, ""},
+      {R"("unclosed)", Reading::kNoJson, ""},
+  };
+  DialectReader reader;
+  for (const Row& row : rows) {
+    INFO(row.frame);
+    const Dialect* dialect = nullptr;
+    CHECK(static_cast<int>(reader.read_frame(row.frame, 0, dialect)) == static_cast<int>(row.reading));
+    CHECK((dialect == nullptr ? std::string_view{} : dialect->name) == row.dialect);
+  }
+}
+
+TEST_CASE("what was read before a frame breaks off is kept") {
+  DialectReader reader;
+  const Dialect* dialect = nullptr;
+  REQUIRE(reader.read_frame(R"({"choices":[{"index":2,"delta":{"content":"abc"}}],"usage":nonsense,"x":{]})", 0,
+                            dialect) == Reading::kOwn);
+  REQUIRE(reader.facts().choices.size() == 1);
+  CHECK(reader.facts().choices[0].index == 2);
+  CHECK(reader.facts().choices[0].characters == 3);
+}
+
+TEST_CASE("choices beyond the bound are left out") {
+  std::string frame = R"({"choices":[)";
+  for (int i = 0; i < 500; ++i) frame += (i == 0 ? "" : ",") + std::string(R"({"text":"a"})");
+  frame += "]}";
+  DialectReader reader;
+  const Dialect* dialect = nullptr;
+  REQUIRE(reader.read_frame(frame, 0, dialect) == Reading::kOwn);
+  CHECK(reader.facts().choices.size() == FrameFacts::kChoicesMax);
+}
+
+TEST_CASE("raw strings count their characters") {
+  CHECK(json_characters("") == 0);
+  CHECK(json_characters("abc") == 3);
+  CHECK(json_characters("a\xc3\xa9\xe4\xb8\xad") == 3);
+  CHECK(json_characters(R"(\n\"\\)") == 3);
+  CHECK(json_characters(R"(\u00e9x)") == 2);
+  CHECK(json_characters(R"(\ud83d\ude00!)") == 2);
+  CHECK(json_characters(R"(\u12)") == 1);
+  CHECK(json_characters("\\") == 1);
+}
+
+TEST_CASE("a text buffer keeps to its bound and forgets") {
+  TextBuffer buffer;
+  CHECK(buffer.append("hello", 8));
+  CHECK_FALSE(buffer.append("world", 8));
+  CHECK(buffer.view() == "hello");
+  buffer.keep_last(2);
+  CHECK(buffer.view() == "lo");
+  const char* block = buffer.view().data();
+  buffer.clear();
+  CHECK(std::string_view(block, 5) == std::string_view("\0\0\0\0\0", 5));
+}
+
+}  // namespace rooflined::tap
