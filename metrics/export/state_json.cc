@@ -1,0 +1,222 @@
+#include "metrics/export/state_json.h"
+
+#include "metrics/base/log.h"
+#include "metrics/base/utf8.h"
+#include "metrics/export/names.h"
+#include "metrics/export/scrape.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <exception>
+#include <span>
+
+namespace rooflined::metrics_export {
+
+namespace {
+
+using nlohmann::json;
+
+void put(json& object, const char* key, double value) {
+  if (std::isfinite(value)) object[key] = value;
+}
+void put(json& object, const char* key, const std::optional<double>& value) {
+  if (value) put(object, key, *value);
+}
+void put(json& object, const char* key, std::uint64_t value) {
+  object[key] = value;
+}
+void put(json& object, const char* key, unsigned value) {
+  object[key] = value;
+}
+void put(json& object, const char* key, std::uint16_t value) {
+  object[key] = value;
+}
+void put(json& object, const char* key, bool value) {
+  object[key] = value;
+}
+void put(json& object, const char* key, const std::string& value) {
+  object[key] = to_label(value);
+}
+
+template <typename Value, std::size_t kCount>
+json by_name(const std::array<std::string_view, kCount>& names, const std::array<Value, kCount>& values) {
+  json object = json::object();
+  for (std::size_t i = 0; i < kCount; ++i) object[std::string(names[i])] = values[i];
+  return object;
+}
+
+template <typename Value>
+json by_reason(const std::map<std::string, Value>& values) {
+  json object = json::object();
+  for (const auto& [reason, value] : values) object[to_label(reason)] = value;
+  return object;
+}
+
+json to_json(const HistogramSnapshot& histogram, std::span<const double> bounds) {
+  json object = json::object();
+  object["bounds"] = std::vector<double>(bounds.begin(), bounds.end());
+  object["bucket_counts"] = histogram.bucket_counts;
+  put(object, "count", histogram.count);
+  put(object, "sum", histogram.sum);
+  return object;
+}
+
+json to_json(const WindowSnapshot& window) {
+  json object = json::object();
+  put(object, "window", window.window);
+  put(object, "tokens_per_second", window.tokens_per_second);
+  put(object, "decode_busy_ratio", window.decode_busy_ratio);
+  put(object, "decode_bandwidth_ratio", window.decode_bandwidth_ratio);
+  put(object, "decode_bytes_per_second", window.decode_bytes_per_second);
+  put(object, "mbu_ratio", window.mbu_ratio);
+  put(object, "tokens_per_second_bound", window.tokens_per_second_bound);
+  put(object, "batch_size", window.batch_size);
+  put(object, "context_tokens", window.context_tokens);
+  if (window.itl_seconds) {
+    json& itl = object["itl_seconds"] = json::object();
+    put(itl, "mean", window.itl_seconds->mean);
+    put(itl, "p50", window.itl_seconds->p50);
+    put(itl, "p95", window.itl_seconds->p95);
+    put(itl, "p99", window.itl_seconds->p99);
+  }
+  return object;
+}
+
+json to_json(const GeometrySnapshot& geometry) {
+  json object = json::object();
+  put(object, "architecture", geometry.architecture);
+  put(object, "source", geometry.source);
+  put(object, "dense_bytes", geometry.dense_bytes);
+  put(object, "expert_bytes_total", geometry.expert_bytes_total);
+  put(object, "kv_bytes_per_token", geometry.kv_bytes_per_token);
+  return object;
+}
+
+void put_target_counters(json& object, const TargetSnapshot& target) {
+  put(object, "output_tokens", target.output_tokens);
+  put(object, "prompt_tokens", target.prompt_tokens);
+  put(object, "decode_tokens", target.decode_tokens);
+  put(object, "decode_passes", target.decode_passes);
+  put(object, "decode_sequence_seconds", target.decode_sequence_seconds);
+  put(object, "decode_busy_seconds", target.decode_busy_seconds);
+  put(object, "decode_prefill_overlap_seconds", target.decode_prefill_overlap_seconds);
+  put(object, "decode_bytes_dense", target.decode_bytes_dense);
+  put(object, "decode_bytes_experts", target.decode_bytes_experts);
+  put(object, "decode_bytes_kv", target.decode_bytes_kv);
+  object["requests"] = by_name(kOutcomeNames, target.requests);
+  object["tokens_by_source"] = by_name(kTokenSourceNames, target.tokens_by_source);
+  object["inter_token_latency"] = to_json(target.inter_token_latency, kTokenLatencyBounds);
+  object["inter_event_latency"] = to_json(target.inter_event_latency, kTokenLatencyBounds);
+  object["time_to_first_token"] = to_json(target.time_to_first_token, kRequestLatencyBounds);
+  object["request_duration"] = to_json(target.request_duration, kRequestLatencyBounds);
+  object["decode_exits"] = by_reason(target.decode_exits);
+}
+
+json to_json(const TargetSnapshot& target, const std::string& name, bool capture_up) {
+  json object = json::object();
+  put(object, "target", name);
+  put(object, "server", target.server);
+  put(object, "version", target.version);
+  put(object, "model", target.model);
+  put(object, "port", target.port);
+  put(object, "memory", target.memory);
+  put(object, "up", target.up);
+  put_target_counters(object, target);
+  if (!target.up || !capture_up) return object;
+  put(object, "active_sequences", target.active_sequences);
+  put(object, "exchanges_in_flight", target.exchanges_in_flight);
+  put(object, "bandwidth", target.bandwidth);
+  if (target.bandwidth) put(object, "ceiling_exceeded", target.ceiling_exceeded);
+  if (target.geometry) object["geometry"] = to_json(*target.geometry);
+  json& caveats = object["caveats"] = json::array();
+  for (const std::string& reason : target.caveats) caveats.push_back(to_label(reason));
+  json& windows = object["windows"] = json::array();
+  for (const WindowSnapshot& window : target.windows) windows.push_back(to_json(window));
+  return object;
+}
+
+json to_json(const CeilingSnapshot& ceiling) {
+  json object = json::object();
+  put(object, "source", ceiling.source);
+  if (!ceiling.kernel.empty()) put(object, "kernel", ceiling.kernel);
+  if (ceiling.threads != 0) put(object, "threads", ceiling.threads);
+  put(object, "bytes_per_second", ceiling.bytes_per_second);
+  put(object, "median_bytes_per_second", ceiling.median_bytes_per_second);
+  put(object, "median_to_best", ceiling.median_to_best);
+  put(object, "age_seconds", ceiling.age_seconds);
+  if (ceiling.last_success) put(object, "last_success", to_seconds(ceiling.last_success->since_epoch()));
+  put(object, "stable", ceiling.stable);
+  put(object, "suspect", ceiling.suspect);
+  put(object, "stale", ceiling.stale);
+  json& cells = object["cells"] = json::array();
+  for (const CeilingCellSnapshot& cell : ceiling.cells) {
+    json& out = cells.emplace_back(json::object());
+    put(out, "kernel", cell.kernel);
+    put(out, "threads", cell.threads);
+    put(out, "best", cell.best);
+    put(out, "median", cell.median);
+    put(out, "stable", cell.stable);
+  }
+  return object;
+}
+
+json to_json(const CaptureSnapshot& capture) {
+  json object = json::object();
+  put(object, "interface", capture.interface);
+  put(object, "packets", capture.packets);
+  put(object, "dropped_packets", capture.dropped_packets);
+  put(object, "bytes", capture.bytes);
+  put(object, "gaps", capture.gaps);
+  put(object, "missing_bytes", capture.missing_bytes);
+  put(object, "flows", capture.flows);
+  put(object, "clock_steps", capture.clock_steps);
+  object["flows_ignored"] = by_reason(capture.flows_ignored);
+  object["parse_errors"] = by_reason(capture.parse_errors);
+  return object;
+}
+
+json to_json(const Snapshot& snapshot) {
+  const bool up = capture_is_up(snapshot);
+  const std::vector<std::string> names = target_labels(snapshot);
+  json object = json::object();
+  put(object, "taken_at", to_seconds(snapshot.taken_at.since_epoch()));
+  json& targets = object["targets"] = json::array();
+  for (std::size_t i = 0; i < snapshot.targets.size(); ++i) {
+    targets.push_back(to_json(snapshot.targets[i], names[i], up));
+  }
+  json& ratios = object["node_ratios"] = json::array();
+  for (const NodeRatioSnapshot& node : snapshot.node_ratios) {
+    if (!up) break;
+    json& out = ratios.emplace_back(json::object());
+    put(out, "window", node.window);
+    put(out, "memory", node.memory);
+    put(out, "ratio", node.ratio);
+  }
+  if (snapshot.ceiling) object["ceiling"] = to_json(*snapshot.ceiling);
+  object["ceiling_measurements"] = by_name(kMeasurementNames, snapshot.ceiling_measurements);
+  if (snapshot.idle) put(object, "idle", *snapshot.idle);
+  object["idle_blocked"] = by_reason(snapshot.idle_blocked);
+  object["capture"] = to_json(snapshot.capture);
+  json& collectors = object["collectors"] = json::array();
+  for (const CollectorSnapshot& collector : snapshot.collectors) {
+    json& out = collectors.emplace_back(json::object());
+    put(out, "name", collector.name);
+    put(out, "up", collector.up);
+    put(out, "duration_seconds", collector.duration_seconds);
+  }
+  return object;
+}
+
+}  // namespace
+
+std::string state_json(const Snapshot& snapshot) {
+  try {
+    return to_json(snapshot).dump();
+  } catch (const std::exception& error) {
+    log::error("the state could not be written as JSON: {}", error.what());
+    return {};
+  }
+}
+
+}  // namespace rooflined::metrics_export
