@@ -1,0 +1,104 @@
+#include "daemon/probe.h"
+
+#include "daemon/measurement_json.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace rooflined::daemon {
+namespace {
+
+using ceiling::ProbeProcess;
+
+void write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+// Memory that runs out while a probe holds gigabytes must cost the probe, not the inference server.
+void be_first_for_the_oom_killer() {
+  const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  write_all(fd, "1000");
+  ::close(fd);
+}
+
+std::vector<std::string> arguments_of(const ceiling::Options& options) {
+  std::vector<std::string> arguments = {"membw", "--worker", "--reps", std::to_string(options.repetitions)};
+  if (options.working_set) {
+    arguments.emplace_back("--size");
+    arguments.push_back(std::to_string(*options.working_set));
+  }
+  for (const unsigned count : options.thread_counts) {
+    arguments.emplace_back("--threads");
+    arguments.push_back(std::to_string(count));
+  }
+  return arguments;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Probe>> Probe::start(const ceiling::Options& options, Priority priority) {
+  // Not the path: after an upgrade another program may lie there.
+  auto process = ProbeProcess::start({"/proc/self/exe", arguments_of(options), priority});
+  if (!process.ok()) return process.error();
+  return std::unique_ptr<Probe>(new Probe(std::move(process).value()));
+}
+
+Result<ceiling::Measurement> Probe::wait(Duration limit, const ceiling::ProgressCallback& progress) {
+  std::optional<Result<ceiling::Measurement>> outcome;
+  const auto end = process_->wait(limit, [&](std::string_view line) {
+    ReportItem item = parse_report_line(line);
+    if (const auto* done = std::get_if<ceiling::Progress>(&item)) {
+      if (progress) progress(*done);
+    } else if (auto* measurement = std::get_if<ceiling::Measurement>(&item)) {
+      outcome = std::move(*measurement);
+    } else {
+      outcome = std::get<Error>(item);
+    }
+  });
+  // A result that came before the request to stop is thrown away too: what it measured was disturbed.
+  if (end == ProbeProcess::End::kStopped) return Error{ErrorCode::kBusy, "stopped", "the probe was told to stop"};
+  if (end == ProbeProcess::End::kTimeout) {
+    return Error{ErrorCode::kLimit, "time",
+                 "the probe did not end in " + std::to_string(limit / std::chrono::seconds(1)) + " s"};
+  }
+  if (outcome) return std::move(*outcome);
+  return Error{ErrorCode::kIo, "probe",
+               end == ProbeProcess::End::kSignaled ? "was killed by a signal" : "ended without a report"};
+}
+
+int run_probe_worker(const ceiling::Options& options) {
+  be_first_for_the_oom_killer();
+  const auto stop = ceiling::StopPage::attach(ceiling::kStopDescriptor);
+  if (!stop.ok()) {
+    write_all(ceiling::kReportDescriptor, report_line(stop.error()));
+    return 2;
+  }
+  auto last = std::chrono::steady_clock::now();
+  const auto on_progress = [&](const ceiling::Progress& progress) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last < std::chrono::milliseconds(50)) return;
+    last = now;
+    write_all(ceiling::kReportDescriptor, report_line(progress));
+  };
+  auto measured = ceiling::measure(options, stop.value(), on_progress);
+  const bool ok = measured.ok();
+  write_all(ceiling::kReportDescriptor,
+            report_line(ok ? ReportItem(std::move(measured).value()) : ReportItem(measured.error())));
+  return ok ? 0 : 1;
+}
+
+}  // namespace rooflined::daemon
