@@ -72,12 +72,11 @@ void EngineBooks::tokens(const TokenEvent& event) {
   Exchange& exchange = found->second;
   if (!exchange.first_token_seen) {
     exchange.first_token_seen = true;
-    std::optional<Duration> waited;
     if (!exchange.joined_late) {
-      waited = event.at - exchange.began;
-      time_to_first_token_.observe(to_seconds(*waited));
+      const Duration waited = event.at - exchange.began;
+      time_to_first_token_.observe(to_seconds(waited));
+      if (observer_ != nullptr) observer_->on_time_to_first_token(event.at, waited);
     }
-    if (observer_ != nullptr) observer_->on_first_token(event.at, waited);
   }
   const SequenceId sequence = sequence_of(event.exchange, exchange, event.choice, event.at);
   if (sequence != 0) ledger_.tokens(sequence, event.at, event.tokens, event.frames, event.source);
@@ -142,6 +141,7 @@ void EngineBooks::end(const ExchangeEnd& end) {
 void EngineBooks::on_first_tokens(LineTime at, double tokens) {
   output_tokens_.add(tokens);
   window_.add_first_tokens(at, tokens);
+  if (observer_ != nullptr) observer_->on_first_tokens(at, tokens);
 }
 
 void EngineBooks::count(const IntervalRecord& record) {
@@ -170,6 +170,7 @@ void EngineBooks::on_interval(const IntervalRecord& record) {
 void EngineBooks::on_correction(const IntervalRecord& record) {
   count(record);
   window_.add_correction(record);
+  if (observer_ != nullptr) observer_->on_correction(record);
 }
 
 void EngineBooks::on_source(TokenSource source, double tokens, LineTime first, LineTime last) {

@@ -33,8 +33,11 @@ struct WindowSpan {
 class RecordObserver {
  public:
   virtual ~RecordObserver() = default;
+  virtual void on_first_tokens(LineTime at, double tokens) = 0;
   virtual void on_interval(const IntervalRecord& record) = 0;
-  virtual void on_first_token(LineTime at, std::optional<Duration> time_to_first_token) = 0;
+  virtual void on_correction(const IntervalRecord& record) = 0;
+  // A request's first token came after `waited`.
+  virtual void on_time_to_first_token(LineTime at, Duration waited) = 0;
 };
 
 class EngineBooks final : private LedgerSink {
@@ -86,7 +89,7 @@ class EngineBooks final : private LedgerSink {
 
   void set_geometry(std::shared_ptr<const Geometry> geometry);
   const Geometry* geometry() const { return geometry_.get(); }
-  bool speculates() const { return speculates_; }
+  double replicas() const { return options_.ledger.replicas; }
   std::size_t exchanges_in_flight() const { return exchanges_.size(); }
 
   // Counters, histograms, gauges, windows and the caveats that follow from them. Names and the server are the caller's.

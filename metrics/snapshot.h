@@ -67,7 +67,8 @@ struct TargetSnapshot {
   std::string version;  // empty while unknown
   std::string model;    // a name that the server lists, "unknown" where it lists none
   std::uint16_t port = 0;
-  bool up = true;
+  std::string memory = "ram";  // that its weights are read from: "ram" or "gpu"
+  bool up = true;              // false: every gauge but rooflined_target_up is absent
 
   // Counters since the target appeared.
   double output_tokens = 0;

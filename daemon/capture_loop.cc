@@ -1,0 +1,148 @@
+#include "daemon/capture_loop.h"
+
+#include "daemon/clock.h"
+#include "metrics/base/log.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rooflined::daemon {
+namespace {
+
+constexpr std::chrono::milliseconds kReadTimeout{50};
+constexpr Duration kPublishEvery = std::chrono::seconds(1);
+constexpr Duration kReopenFirst = std::chrono::seconds(1);
+constexpr Duration kReopenMax = std::chrono::seconds(30);
+
+}  // namespace
+
+CaptureLoop::CaptureLoop(const tap::LiveOptions& capture, std::unique_ptr<tap::PacketSource> source, LineOptions line,
+                         Activity& activity, CeilingKeeper& ceiling, Identifier& identifier)
+    : capture_(capture),
+      source_(std::move(source)),
+      activity_(activity),
+      ceiling_(ceiling),
+      identifier_(identifier),
+      line_([this, &line] {
+        line.on_found = [this](const Targets::Found& found) { identifier_.ask(found.endpoint, found.family); };
+        return line;
+      }()) {}
+
+CaptureLoop::~CaptureLoop() {
+  stop();
+}
+
+void CaptureLoop::start() {
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+}
+
+void CaptureLoop::stop() {
+  stopping_.store(true);
+  if (thread_.joinable()) thread_.join();
+}
+
+std::shared_ptr<const Snapshot> CaptureLoop::snapshot() const {
+  return snapshot_.load();
+}
+
+void CaptureLoop::set_target_settings(std::vector<TargetSettings> settings) {
+  const std::lock_guard lock(settings_mutex_);
+  settings_ = std::move(settings);
+}
+
+void CaptureLoop::run() {
+  MonotonicTime publish_at = monotonic_now();
+  while (!stopping_.load()) {
+    const MonotonicTime now = monotonic_now();
+    read_packets(now);
+    take_news();
+    tell_activity(now);
+    if (now >= publish_at) {
+      publish_at = std::max(publish_at + kPublishEvery, now);
+      publish();
+    }
+    rounds_.fetch_add(1);
+  }
+}
+
+void CaptureLoop::read_packets(MonotonicTime now) {
+  if (source_ == nullptr) {
+    reopen(now);
+    if (source_ == nullptr) std::this_thread::sleep_for(kReadTimeout);
+  } else {
+    line_.observe(now);
+    const auto outcome = source_->read(line_, kReadTimeout);
+    if (!outcome) {
+      lose_source(outcome.error(), now);
+    } else {
+      const tap::CaptureStats stats = source_->stats();
+      const auto line_now = line_.tap().now();
+      if (stats.dropped > stats_.dropped && line_now) line_.targets().lose_everywhere(*line_now);
+      stats_ = stats;
+    }
+  }
+  line_.advance_live(monotonic_now());
+}
+
+void CaptureLoop::lose_source(const Error& error, MonotonicTime now) {
+  log::error("the capture is down: {}", error.message());
+  dropped_before_ += stats_.dropped;
+  stats_ = tap::CaptureStats();
+  source_.reset();
+  reopen_pause_ = kReopenFirst;
+  reopen_at_ = now + reopen_pause_;
+  if (const auto line_now = line_.tap().now()) line_.targets().lose_everywhere(*line_now);
+}
+
+void CaptureLoop::reopen(MonotonicTime now) {
+  if (now < reopen_at_) return;
+  auto source = tap::open_live(capture_);
+  if (source) {
+    source_ = std::move(*source);
+    log::info("the capture on {} is up again", capture_.interface);
+    return;
+  }
+  reopen_pause_ = std::min(2 * reopen_pause_, kReopenMax);
+  reopen_at_ = now + reopen_pause_;
+}
+
+void CaptureLoop::take_news() {
+  for (const Identifier::News& news : identifier_.take_news()) {
+    if (news.facts) line_.targets().learn(news.endpoint, *news.facts);
+    const auto line_now = line_.tap().now();
+    if (news.up && line_now) line_.targets().set_up(news.endpoint, *news.up, *line_now);
+  }
+  const std::lock_guard lock(settings_mutex_);
+  if (settings_) line_.targets().set_settings(*std::exchange(settings_, std::nullopt));
+}
+
+void CaptureLoop::tell_activity(MonotonicTime now) {
+  const std::size_t in_flight = line_.targets().exchanges_in_flight();
+  activity_.exchanges_in_flight.store(in_flight);
+  activity_.ram_bound_target.store(line_.targets().ram_bound_exists());
+  activity_.capture_up.store(source_ != nullptr);
+  if (in_flight > 0) {
+    activity_.busy_at_ns.store(now.ns());
+    ceiling_.interrupt();
+  }
+}
+
+void CaptureLoop::publish() {
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->taken_at = wall_now();
+  snapshot->targets = line_.targets().snapshots(ceiling_.bandwidth());
+  if (ceiling_.stale(snapshot->taken_at)) {
+    for (TargetSnapshot& target : snapshot->targets) {
+      if (target.memory == "ram" && target.up) target.caveats.emplace_back("ceiling_stale");
+    }
+  }
+  snapshot->node_ratios = Targets::node_ratios(snapshot->targets);
+  ceiling_.describe(snapshot->taken_at, *snapshot);
+  tap::CaptureStats stats = stats_;
+  stats.dropped += dropped_before_;
+  snapshot->capture = line_.capture_snapshot(capture_.interface, stats);
+  snapshot->collectors = {CollectorSnapshot{"tap", source_ != nullptr, 0}};
+  snapshot_.store(std::move(snapshot));
+}
+
+}  // namespace rooflined::daemon

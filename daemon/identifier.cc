@@ -1,0 +1,226 @@
+#include "daemon/identifier.h"
+
+#include "collectors/server/identify.h"
+#include "collectors/server/process.h"
+#include "daemon/clock.h"
+#include "daemon/model_geometry.h"
+#include "metrics/base/log.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+namespace rooflined::daemon {
+namespace {
+
+constexpr Duration kWatchEvery = std::chrono::seconds(5);
+// A server that starts answers late, one that loads a model later: 2 s, 8 s, 32 s, 128 s.
+constexpr unsigned kAttemptsMax = 5;
+constexpr Duration kRetryFirst = std::chrono::seconds(2);
+constexpr std::size_t kTokenBytesMax = 4096;
+
+std::string read_text(const std::string& path, std::size_t bytes_max) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text;
+  for (std::istreambuf_iterator<char> it(file), end; it != end && text.size() < bytes_max; ++it) text.push_back(*it);
+  return text;
+}
+
+std::string read_token(const std::string& path) {
+  if (path.empty()) return {};
+  std::string token = read_text(path, kTokenBytesMax);
+  while (!token.empty() && (token.back() == '\n' || token.back() == '\r' || token.back() == ' ')) token.pop_back();
+  if (token.empty()) log::warning("{}: no token in it", path);
+  return token;
+}
+
+const config::TargetConfig* settings_of(const config::Config& config, std::uint16_t port) {
+  for (const config::TargetConfig& target : config.targets) {
+    if (target.port == port) return &target;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<const Geometry> apply_overrides(std::shared_ptr<const Geometry> found,
+                                                const config::TargetConfig* settings) {
+  if (settings == nullptr) return found;
+  const bool overridden = settings->dense_bytes_per_pass || settings->kv_bytes_per_token;
+  if (!overridden && (found == nullptr || settings->expert_skew == 1)) return found;
+  if (found == nullptr && !settings->dense_bytes_per_pass) return found;
+  auto geometry = found == nullptr ? std::make_shared<Geometry>() : std::make_shared<Geometry>(*found);
+  if (found == nullptr) geometry->kv_known = false;
+  if (settings->dense_bytes_per_pass) geometry->dense_bytes = *settings->dense_bytes_per_pass;
+  if (settings->kv_bytes_per_token) {
+    geometry->kv_groups = {KvGroup{1, *settings->kv_bytes_per_token, 0}};
+    geometry->kv_known = true;
+  }
+  for (ExpertGroup& group : geometry->expert_groups) group.bytes_per_expert *= settings->expert_skew;
+  if (overridden) geometry->source = "settings";
+  return geometry;
+}
+
+}  // namespace
+
+Identifier::Identifier(const config::Config& config) : config_(config) {}
+
+Identifier::~Identifier() {
+  stop();
+}
+
+void Identifier::start() {
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+}
+
+void Identifier::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Identifier::ask(const Endpoint& endpoint, ServerFamily family) {
+  {
+    const std::lock_guard lock(mutex_);
+    watched_[endpoint].family = family;
+    const bool waiting = std::any_of(questions_.begin(), questions_.end(),
+                                     [&](const Question& question) { return question.endpoint == endpoint; });
+    if (!waiting) questions_.push_front(Question{endpoint, family, 0, monotonic_now()});
+  }
+  wake_.notify_all();
+}
+
+void Identifier::reload(const config::Config& config) {
+  std::map<Endpoint, Watched> known;
+  {
+    const std::lock_guard lock(mutex_);
+    config_ = config;
+    known = watched_;
+  }
+  for (const auto& [endpoint, watched] : known) ask(endpoint, watched.family);
+}
+
+std::vector<Identifier::News> Identifier::take_news() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(news_, {});
+}
+
+void Identifier::run() {
+  MonotonicTime watch_at = monotonic_now() + kWatchEvery;
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    const MonotonicTime now = monotonic_now();
+    const auto due = std::find_if(questions_.begin(), questions_.end(),
+                                  [now](const Question& question) { return question.due <= now; });
+    if (due != questions_.end()) {
+      const Question question = *due;
+      questions_.erase(due);
+      lock.unlock();
+      answer(question);
+      lock.lock();
+      continue;
+    }
+    if (now >= watch_at) {
+      watch_at = now + kWatchEvery;
+      lock.unlock();
+      watch();
+      lock.lock();
+      continue;
+    }
+    wake_.wait_for(lock, std::chrono::milliseconds(500));
+  }
+}
+
+TargetFacts Identifier::find_facts(const config::Config& config, const Question& question, bool& answered) const {
+  TargetFacts facts;
+  const config::TargetConfig* settings = settings_of(config, question.endpoint.port);
+  const bool allowed = settings != nullptr && settings->identify ? *settings->identify : config.server.identify;
+  std::string told;
+  std::optional<Bytes> tensor_bytes;
+  if (allowed) {
+    server::IdentifyOptions options;
+    options.user_agent = std::string("rooflined/") + ROOFLINED_VERSION;
+    const bool own_token = settings != nullptr && !settings->identify_token_file.empty();
+    options.bearer_token = read_token(own_token ? settings->identify_token_file : config.server.identify_token_file);
+    const auto identity = server::identify(question.endpoint, question.family, options);
+    answered = identity.ok();
+    if (identity) {
+      facts.family = identity->family;
+      facts.version = identity->version;
+      facts.model = identity->model_label();
+      told = identity->model_path;
+      if (identity->base_model() != nullptr) tensor_bytes = identity->base_model()->tensor_bytes;
+    }
+  }
+  std::string path = settings != nullptr ? settings->model : std::string();
+  if (path.empty() && !told.empty()) {
+    const auto found = server::locate_model(told, question.endpoint);
+    if (found) {
+      path = found->path;
+    } else {
+      log::warning("port {}: the model file cannot be read, set `model` in its [[target]]: {}", question.endpoint.port,
+                   found.error().message());
+    }
+  }
+  if (!path.empty()) {
+    auto loaded = load_geometry(path, settings != nullptr ? settings->kv_cache_type : std::string());
+    if (loaded) {
+      facts.geometry = std::move(*loaded);
+    } else {
+      log::warning("port {}: {}", question.endpoint.port, loaded.error().message());
+    }
+  }
+  if (facts.geometry == nullptr && tensor_bytes) {
+    // All tensors, the embedding table included: a little high, and without a cache.
+    auto geometry = std::make_shared<Geometry>();
+    geometry->dense_bytes = static_cast<double>(*tensor_bytes);
+    geometry->kv_known = false;
+    geometry->source = "server";
+    facts.geometry = std::move(geometry);
+  }
+  facts.geometry = apply_overrides(std::move(facts.geometry), settings);
+  return facts;
+}
+
+void Identifier::answer(const Question& question) {
+  config::Config config;
+  {
+    const std::lock_guard lock(mutex_);
+    config = config_;
+  }
+  bool answered = true;
+  TargetFacts facts = find_facts(config, question, answered);
+  const std::lock_guard lock(mutex_);
+  news_.push_back(News{question.endpoint, std::move(facts), std::nullopt});
+  if (answered || question.attempt + 1 >= kAttemptsMax) return;
+  Question again = question;
+  ++again.attempt;
+  again.due = monotonic_now() + kRetryFirst * (1 << (2 * question.attempt));
+  questions_.push_back(again);
+}
+
+void Identifier::watch() {
+  constexpr std::size_t kTableBytesMax = 16 * 1024 * 1024;
+  const std::string tables[] = {read_text("/proc/net/tcp", kTableBytesMax),
+                                read_text("/proc/net/tcp6", kTableBytesMax)};
+  const std::lock_guard lock(mutex_);
+  for (auto& [endpoint, watched] : watched_) {
+    std::uint64_t inode = 0;
+    for (const std::string& table : tables) {
+      if (inode == 0) inode = server::listening_inode(table, endpoint).value_or(0);
+    }
+    const bool visible = watched.inode != 0 || inode != 0;
+    const bool up = inode != 0 || !visible;
+    // Another socket on the same port is another server, or the same one started again.
+    const bool restarted = watched.inode != 0 && inode != 0 && inode != watched.inode;
+    if (up != watched.up) news_.push_back(News{endpoint, std::nullopt, up});
+    if (restarted && watched.up) questions_.push_back(Question{endpoint, watched.family, 0, monotonic_now()});
+    watched.up = up;
+    if (inode != 0) watched.inode = inode;
+  }
+}
+
+}  // namespace rooflined::daemon

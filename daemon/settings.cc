@@ -1,0 +1,107 @@
+#include "daemon/settings.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+namespace rooflined::daemon {
+
+bool gpu_present() {
+  std::error_code ignored;
+  for (const char* node : {"/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dri/renderD128", "/dev/accel/accel0"}) {
+    if (std::filesystem::exists(node, ignored)) return true;
+  }
+  return false;
+}
+
+tap::LiveOptions live_options(const config::Config& settings) {
+  tap::LiveOptions options;
+  options.interface = settings.capture.interface;
+  options.ports = settings.capture.ports;
+  // A target that is named in the settings is watched wherever it is.
+  for (const config::TargetConfig& target : settings.targets) {
+    if (std::find(options.ports.begin(), options.ports.end(), target.port) == options.ports.end()) {
+      options.ports.push_back(target.port);
+    }
+  }
+  return options;
+}
+
+metrics_export::MetricsServer::Options web_options(const config::Config& settings) {
+  metrics_export::MetricsServer::Options options;
+  options.listen = settings.web.listen;
+  options.version = ROOFLINED_VERSION;
+  options.tls_certificate = settings.web.tls_certificate;
+  options.tls_key = settings.web.tls_key;
+  options.basic_auth_users = settings.web.basic_auth_users;
+  return options;
+}
+
+std::vector<TargetSettings> target_settings(const config::Config& settings) {
+  std::vector<TargetSettings> all;
+  for (const config::TargetConfig& target : settings.targets) {
+    TargetSettings one;
+    one.port = target.port;
+    one.name = target.name;
+    one.replicas = target.replicas;
+    one.pipeline_parallel = target.pipeline_parallel;
+    one.speculates = target.speculative.value_or(false);
+    switch (target.device) {
+      case config::Device::kAuto:
+        one.device = Device::kAuto;
+        break;
+      case config::Device::kCpu:
+        one.device = Device::kCpu;
+        break;
+      case config::Device::kGpu:
+        one.device = Device::kGpu;
+        break;
+    }
+    if (target.rated_bytes_per_second) one.gpu_bandwidth = target.gpus * *target.rated_bytes_per_second;
+    all.push_back(one);
+  }
+  return all;
+}
+
+LineOptions line_options(const config::Config& settings) {
+  LineOptions options;
+  options.ports = live_options(settings).ports;
+  options.interface = settings.capture.interface;
+  for (const config::WindowSpan& span : settings.windows.spans) {
+    options.targets.windows.push_back(WindowSpan{span.name, span.span});
+  }
+  options.targets.settings = target_settings(settings);
+  options.targets.gpu_present = gpu_present();
+  return options;
+}
+
+CeilingKeeper::Options ceiling_options(const config::Config& settings) {
+  CeilingKeeper::Options options;
+  switch (settings.ceiling.measure) {
+    case config::MeasureCeiling::kAuto:
+      options.measure = CeilingKeeper::Measure::kAuto;
+      break;
+    case config::MeasureCeiling::kAlways:
+      options.measure = CeilingKeeper::Measure::kAlways;
+      break;
+    case config::MeasureCeiling::kNever:
+      options.measure = CeilingKeeper::Measure::kNever;
+      break;
+  }
+  options.gpu_present = gpu_present();
+  options.state_directory = settings.state.directory;
+  options.configured = settings.ceiling.peak_bytes_per_second;
+  options.interval = settings.ceiling.interval;
+  options.idle_for = settings.ceiling.idle_for;
+  options.max_age = settings.ceiling.max_age;
+  options.probe.repetitions = settings.ceiling.repetitions;
+  options.probe.working_set = settings.ceiling.working_set;
+  return options;
+}
+
+bool needs_restart(const config::Config& running, const config::Config& wanted) {
+  return !(running.web == wanted.web && running.state == wanted.state && running.capture == wanted.capture &&
+           running.windows == wanted.windows);
+}
+
+}  // namespace rooflined::daemon

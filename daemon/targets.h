@@ -1,0 +1,136 @@
+// The engines that the tap has found, each with its books: routes exchange events to them, names them, shows them.
+//
+//   in:   exchange events (ExchangeSink), the passing of line time, and what the server and the model file say of a
+//   target out:  target snapshots; a call to `on_found` for each new target, so that somebody asks it who it is
+//
+// A target appears at its first recognised exchange and is shown once it has been asked (or cannot be). Bounded:
+// targets here, exchanges by the tap. Capture thread only.
+
+#pragma once
+
+#include "metrics/engine_books.h"
+#include "metrics/exchange.h"
+#include "metrics/snapshot.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace rooflined::daemon {
+
+// Which memory the weights are read from.
+enum class Device : std::uint8_t { kAuto, kCpu, kGpu };
+
+// What the settings say of the engine behind a port.
+struct TargetSettings {
+  std::uint16_t port = 0;
+  std::string name;  // empty: family and port
+  double replicas = 1;
+  double pipeline_parallel = 1;
+  bool speculates = false;
+  Device device = Device::kAuto;
+  std::optional<BytesPerSecond> gpu_bandwidth;  // all GPUs together, rated
+};
+
+// What asking the server brought. Fields that it did not tell are empty.
+struct TargetFacts {
+  ServerFamily family = ServerFamily::kUnknown;
+  std::string version;
+  std::string model;
+  std::shared_ptr<const Geometry> geometry;
+};
+
+class Targets final : public ExchangeSink {
+ public:
+  struct Options {
+    std::vector<WindowSpan> windows;
+    std::vector<TargetSettings> settings;
+    bool gpu_present = false;  // a GPU device node is there: llama.cpp may have offloaded
+    std::size_t targets_max = 64;
+    // A target is shown without an answer after this long.
+    Duration identity_wait = std::chrono::seconds(3);
+    Duration forget_after = std::chrono::hours(1);
+  };
+
+  struct Found {
+    Endpoint endpoint;
+    ServerFamily family = ServerFamily::kUnknown;
+  };
+
+  // `on_found` may be empty; so may `observer_for`, which gives each target's records an observer that outlives this.
+  Targets(const Options& options, std::function<void(const Found&)> on_found,
+          std::function<RecordObserver*(const Endpoint&)> observer_for = {});
+
+  void on_begin(const ExchangeBegin& begin) override;
+  void on_recognised(ExchangeId exchange, ServerFamily family, std::string_view version) override;
+  void on_tokens(const TokenEvent& event) override;
+  void on_prompt_tokens(ExchangeId exchange, std::uint64_t tokens, LineTime at) override;
+  void on_loss(ExchangeId exchange, LineTime at) override;
+  void on_end(const ExchangeEnd& end) override;
+
+  void advance_to(LineTime now);
+  void finish();
+  // The kernel dropped packets somewhere.
+  void lose_everywhere(LineTime at);
+
+  // The answer to on_found: facts, or that there are none.
+  void learn(const Endpoint& endpoint, const TargetFacts& facts);
+  void set_up(const Endpoint& endpoint, bool up, LineTime now);
+  // What new settings say of device and bandwidth holds at once; names and replicas hold for targets found later.
+  void set_settings(const std::vector<TargetSettings>& settings);
+
+  // Requests that have begun and not ended, on any watched port.
+  std::size_t exchanges_in_flight() const { return waiting_.size() + owner_.size(); }
+  // A target that reads its weights from RAM exists.
+  bool ram_bound_exists() const;
+  std::vector<Endpoint> endpoints() const;
+
+  // `ceiling` is the RAM's. Targets that nobody has asked yet are left out.
+  std::vector<TargetSnapshot> snapshots(std::optional<BytesPerSecond> ceiling) const;
+  // Σ over the targets on the same memory, per window.
+  static std::vector<NodeRatioSnapshot> node_ratios(const std::vector<TargetSnapshot>& targets);
+
+  // For a finished replay.
+  struct View {
+    const TargetSnapshot snapshot;
+    const EngineBooks& books;
+    const Endpoint endpoint;
+  };
+  std::vector<View> views(std::optional<BytesPerSecond> ceiling) const;
+
+ private:
+  struct Target {
+    Endpoint endpoint;
+    ServerFamily family = ServerFamily::kUnknown;
+    std::string version;
+    std::string model;
+    std::string name;  // empty until shown
+    TargetSettings settings;
+    LineTime began;
+    bool asked = false;
+    std::optional<LineTime> gone_since;
+    std::unique_ptr<EngineBooks> books;
+  };
+
+  Target* target_of(ExchangeId exchange);
+  Target* find_or_add(const Endpoint& endpoint, ServerFamily family, LineTime now);
+  void name(Target& target);
+  TargetSettings settings_of(std::uint16_t port) const;
+  Device device_of(const Target& target) const;
+  std::optional<BytesPerSecond> bandwidth_of(const Target& target, std::optional<BytesPerSecond> ceiling) const;
+  TargetSnapshot snapshot_of(const Target& target, std::optional<BytesPerSecond> ceiling) const;
+
+  Options options_;
+  std::function<void(const Found&)> on_found_;
+  std::function<RecordObserver*(const Endpoint&)> observer_for_;
+  std::map<Endpoint, std::unique_ptr<Target>> targets_;
+  std::unordered_map<ExchangeId, ExchangeBegin> waiting_;  // not recognised yet
+  std::unordered_map<ExchangeId, Target*> owner_;
+};
+
+}  // namespace rooflined::daemon

@@ -1,0 +1,65 @@
+#include "daemon/wiring.h"
+
+namespace rooflined::daemon {
+
+Line::Line(const LineOptions& options) {
+  // ledger, windows, one set of books for each target
+  targets_ = std::make_unique<Targets>(options.targets, options.on_found, options.observer_for);
+  // HTTP message → stream event → token event
+  exchanges_ = std::make_unique<tap::ExchangeFactory>(*targets_);
+  // packet → TCP bytes | gap
+  if (options.local_only) {
+    network_ = tap::system_host_network();
+    local_ = std::make_unique<tap::LocalHost>(*network_, tap::interface_index(options.interface.c_str()));
+  }
+  tap::Tap::Options tap_options;
+  tap_options.ports = options.ports;
+  tap_ = std::make_unique<tap::Tap>(tap_options, *exchanges_, local_.get());
+}
+
+Line::~Line() = default;
+
+void Line::on_packet(const tap::Packet& packet) {
+  tap_->on_packet(packet);
+  if (const auto now = tap_->now()) targets_->advance_to(*now);
+}
+
+void Line::advance_live(MonotonicTime now) {
+  tap_->advance_live(now);
+  if (const auto line_now = tap_->now()) targets_->advance_to(*line_now);
+}
+
+void Line::finish() {
+  tap_->finish();
+  targets_->finish();
+}
+
+CaptureSnapshot Line::capture_snapshot(const std::string& interface, const tap::CaptureStats& stats) const {
+  const tap::TapCounters tap = tap_->counters();
+  const tap::HttpCounters& http = exchanges_->counters();
+  CaptureSnapshot capture;
+  capture.interface = interface;
+  capture.packets = tap.packets;
+  capture.dropped_packets = stats.dropped;
+  capture.bytes = tap.table.bytes;
+  capture.gaps = tap.streams.gaps;
+  capture.missing_bytes = tap.streams.bytes_missing;
+  capture.flows = tap.connections;
+  capture.clock_steps = tap.clock_steps;
+  capture.flows_ignored = {{"not_local", tap.table.ignored_not_local},
+                           {"no_interest", tap.table.ignored_no_interest},
+                           {"evicted", tap.table.evicted}};
+  for (std::size_t i = 0; i < http.parse_errors.size(); ++i) {
+    const auto error = static_cast<tap::ParseError>(i);
+    capture.parse_errors.emplace(tap::parse_error_name(error), http.of(error));
+  }
+  for (std::size_t i = 0; i < tap.decoded.size(); ++i) {
+    const auto outcome = static_cast<tap::DecodeOutcome>(i);
+    // Everything else is other traffic.
+    if (outcome < tap::DecodeOutcome::kFragment) continue;
+    capture.parse_errors.emplace(tap::decode_outcome_name(outcome), tap.decoded[i]);
+  }
+  return capture;
+}
+
+}  // namespace rooflined::daemon

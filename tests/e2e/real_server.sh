@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Runs the daemon beside a real llama-server: tests/e2e/real_server.sh BUILD_DIR
+#
+# The server is $LLAMA_SERVER, or llama-server on the PATH, or (as root) the package llama.cpp of Debian testing in a
+# folder of its own under BUILD_DIR. The model has random weights and is written here.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+build=$(cd "${1:?usage: real_server.sh BUILD_DIR}" && pwd)
+root=$build/llama-server
+models=$build/models
+
+if [ -n "${LLAMA_SERVER:-}" ]; then
+  command=("$LLAMA_SERVER")
+elif command -v llama-server >/dev/null; then
+  command=(llama-server)
+else
+  [ "$(id -u)" = 0 ] || { echo "real_server.sh: no llama-server on the PATH, and not root: set LLAMA_SERVER" >&2; exit 1; }
+  if [ ! -x "$root/usr/bin/llama-server" ]; then
+    echo "installing llama.cpp of Debian testing into $root (about a minute)"
+    command -v debootstrap >/dev/null || apt-get install -y -qq --no-install-recommends debootstrap >/dev/null
+    mirror=$(apt-get indextargets --format '$(SITE)' | grep -m 1 -v security)
+    rm -rf "$root"
+    # "sid" is the script that every Debian suite shares.
+    debootstrap --variant=minbase testing "$root" "$mirror" /usr/share/debootstrap/scripts/sid >"$build/debootstrap.log" 2>&1
+    chroot "$root" apt-get install -y -qq --no-install-recommends llama.cpp >>"$build/debootstrap.log" 2>&1
+  fi
+  models=$root/models
+  command=(chroot "$root" llama-server)
+fi
+
+mkdir -p "$models"
+"$build/bin/rooflined-make-model" "$models/random.gguf"
+path=$models/random.gguf
+[ "${command[0]}" = chroot ] && path=/models/random.gguf
+exec python3 -B "$here/real_server_test.py" "$build/bin" "$path" "${command[@]}"
