@@ -4,9 +4,15 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 namespace rooflined::tap {
 
 namespace {
+
+// The loopback interface is number 1 in every network namespace (LOOPBACK_IFINDEX in the kernel's net/flow.h), and 4 is
+// PACKET_OUTGOING. The kernel has both beside the packet; libpcap translates these places of the cooked header.
+constexpr std::string_view kNotSentOverLoopback = "not (link[4:4] = 1 and link[10] = 4)";
 
 std::string any_of(std::span<const std::uint16_t> ports, std::string_view term) {
   std::string text;
@@ -36,9 +42,9 @@ std::string capture_filter(std::span<const std::uint16_t> ports, int link_type) 
                       any_of(ports, "link[24+4*(link[24]&15):2] = {0} or link[26+4*(link[24]&15):2] = {0}"));
       const std::string ipv6 = fmt::format("link[22:2] = 0x86dd and (link[30] != 6 or {})",
                                            any_of(ports, "link[64:2] = {0} or link[66:2] = {0}"));
-      return fmt::format(
-          "({}) or ((link[0:2] = 0x8100 or link[0:2] = 0x88a8) and (({}) or ({}) or link[22:2] = 0x8100))", untagged,
-          ipv4, ipv6);
+      const std::string tagged = fmt::format(
+          "(link[0:2] = 0x8100 or link[0:2] = 0x88a8) and (({}) or ({}) or link[22:2] = 0x8100)", ipv4, ipv6);
+      return fmt::format("{} and (({}) or ({}))", kNotSentOverLoopback, untagged, tagged);
     }
     default:
       return untagged;

@@ -4,6 +4,9 @@
 // It lets everything through that decode_tcp() needs for these ports: IPv4 and IPv6, tagged or not. IPv6 packets with
 // extension headers pass whatever their ports are (their TCP header has no fixed place; such packets are rare), and so
 // do doubly tagged ones; the ports are looked at again behind the filter.
+//
+// What goes over loopback is seen twice, on its way out and in. libpcap drops the first copy, but behind the ring;
+// where the link type names the interface (a capture of "any") this filter drops it before.
 
 #pragma once
 

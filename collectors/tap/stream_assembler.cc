@@ -96,7 +96,7 @@ void StreamAssembler::resync(const StreamPiece& piece) {
   while (has_hole()) give_up_hole(GapCause::kHoleTooOld, piece.at);
   const std::uint32_t distance = piece.sequence - sequence_next();
   ++counters_.resyncs;
-  declare_gap(distance, GapCause::kHoleTooOld, piece.at);
+  if (distance > 0) declare_gap(distance, GapCause::kHoleTooOld, piece.at);
   next_ += distance;
   acknowledged_ = next_;
   hole_since_.reset();

@@ -53,7 +53,7 @@ struct TcpFields {
   std::uint32_t acknowledgment = 0;
   std::uint8_t flags = tap::tcp_flag::kAck;
   std::uint16_t window = 0xffff;
-  std::string_view payload;
+  std::string_view payload = {};
 };
 
 struct Wrapping {

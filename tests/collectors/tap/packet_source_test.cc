@@ -128,6 +128,20 @@ TEST_CASE("the capture filter passes what has no fixed place for its ports", "[c
   CHECK(Filter(ports, link_type::kEthernet).passes(test::tcp_packet(fields, {.vlan_types = {0x88a8, 0x8100}})));
 }
 
+TEST_CASE("of what goes over loopback the capture filter passes one copy", "[capture_filter]") {
+  const std::uint16_t ports[] = {8080};
+  const Filter filter(ports, link_type::kLinuxCooked2);
+  const auto packet = [](std::uint32_t interface, std::uint8_t packet_type) {
+    return test::tcp_packet(
+        {test::ipv4(127, 0, 0, 1, 40000), test::ipv4(127, 0, 0, 1, 8080)},
+        {.link_type = link_type::kLinuxCooked2, .interface_index = interface, .packet_type = packet_type});
+  };
+  CHECK(filter.passes(packet(1, 0)));
+  CHECK_FALSE(filter.passes(packet(1, 4)));
+  CHECK(filter.passes(packet(2, 0)));
+  CHECK(filter.passes(packet(2, 4)));
+}
+
 TEST_CASE("a filter for 64 ports fits into the kernel", "[capture_filter]") {
   std::vector<std::uint16_t> ports;
   for (int i = 0; i < 64; ++i) ports.push_back(static_cast<std::uint16_t>(8000 + 7 * i));
