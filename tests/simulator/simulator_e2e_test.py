@@ -92,7 +92,8 @@ def a_client_that_leaves_frees_its_place():
         while server.truth()["requests"]["cancelled"] == 0:
             time.sleep(0.01)
         assert server.truth()["running"] == 0
-        assert load(server.url, "--concurrency", "1", "--duration", "1ms", "--output-tokens", "3")["output_tokens"] == 3
+        seen = load(server.url, "--concurrency", "1", "--duration", "1s", "--output-tokens", "3")
+        assert seen["output_tokens"] == 3 * seen["requests"]["completed"] > 0
 
 
 def interrupts_are_clean():
