@@ -137,7 +137,7 @@ class HeaderParser {
     Result<GgufMetadata::Value> value = this->value(type, *key);
     if (!value) return value.error();
     if (*key == "general.alignment") {
-      const std::uint64_t alignment = std::get<std::uint64_t>(*value);
+      const std::uint64_t alignment = value->number;
       if (!std::has_single_bit(alignment) || alignment > kAlignmentMax) {
         return error(ErrorCode::kInvalid, fmt::format("general.alignment is {}, should be a power of two up to {}",
                                                       alignment, kAlignmentMax));
@@ -156,18 +156,17 @@ class HeaderParser {
     if (type == kString) {
       const std::uint64_t length = reader_.u64();
       if (!reader_.ok() || length > reader_.left()) return truncated(fmt::format("key {}", to_label(key)));
-      if (length <= limits_.text_bytes_kept_max) return GgufMetadata::Value(reader_.text(length));
+      if (length <= limits_.text_bytes_kept_max) return GgufMetadata::Value::of(reader_.text(length));
       reader_.skip(length);
-      return GgufMetadata::Value(GgufMetadata::Skipped{});
+      return GgufMetadata::Value{};
     }
     const std::size_t width = kTypeWidths[type];
     const std::uint64_t bits = reader_.integer(width);
     if (!reader_.ok()) return truncated(fmt::format("key {}", to_label(key)));
-    if (type == kF32) return GgufMetadata::Value(double{std::bit_cast<float>(static_cast<std::uint32_t>(bits))});
-    if (type == kF64) return GgufMetadata::Value(std::bit_cast<double>(bits));
-    if (type == kBool) return GgufMetadata::Value(bits != 0);
-    if (is_signed(type)) return GgufMetadata::Value(sign_extend(bits, width));
-    return GgufMetadata::Value(bits);
+    if (is_float(type)) return GgufMetadata::Value{};
+    if (type == kBool) return GgufMetadata::Value::of(bits != 0);
+    if (is_signed(type)) return GgufMetadata::Value::of(sign_extend(bits, width));
+    return GgufMetadata::Value::of(bits);
   }
 
   Result<GgufMetadata::Value> array(const std::string& key) {
@@ -179,7 +178,7 @@ class HeaderParser {
                       elements_kept_ + count <= limits_.array_elements_kept_total && count <= reader_.left() / width;
     if (!keep) {
       if (Status status = skip_elements(type, count, key, 1); !status) return status.error();
-      return GgufMetadata::Value(GgufMetadata::Skipped{});
+      return GgufMetadata::Value{};
     }
     elements_kept_ += count;
     std::vector<std::int64_t> elements;
@@ -188,7 +187,7 @@ class HeaderParser {
       // A number over 2^63 is no count of anything: negative, and so refused by whoever reads it.
       elements.push_back(is_signed(type) ? sign_extend(bits, width) : static_cast<std::int64_t>(bits));
     }
-    return GgufMetadata::Value(std::move(elements));
+    return GgufMetadata::Value::of(std::move(elements));
   }
 
   Status skip_elements(std::uint32_t type, std::uint64_t count, const std::string& key, unsigned depth) {
@@ -306,35 +305,34 @@ std::optional<std::uint64_t> from_signed(std::int64_t value) {
 
 }  // namespace
 
-std::optional<std::uint64_t> GgufMetadata::number(std::string_view key) const {
+const GgufMetadata::Value* GgufMetadata::find(std::string_view key, Value::Kind kind) const {
   const auto found = values_.find(key);
-  if (found == values_.end()) return std::nullopt;
-  if (const auto* number = std::get_if<std::uint64_t>(&found->second)) return *number;
-  if (const auto* number = std::get_if<std::int64_t>(&found->second)) return from_signed(*number);
+  return found != values_.end() && found->second.kind == kind ? &found->second : nullptr;
+}
+
+std::optional<std::uint64_t> GgufMetadata::number(std::string_view key) const {
+  if (const Value* value = find(key, Value::Kind::kUnsigned)) return value->number;
+  if (const Value* value = find(key, Value::Kind::kSigned))
+    return from_signed(static_cast<std::int64_t>(value->number));
   return std::nullopt;
 }
 
 std::optional<std::string_view> GgufMetadata::text(std::string_view key) const {
-  const auto found = values_.find(key);
-  if (found == values_.end()) return std::nullopt;
-  const auto* text = std::get_if<std::string>(&found->second);
-  if (text == nullptr) return std::nullopt;
-  return std::string_view(*text);
+  const Value* value = find(key, Value::Kind::kText);
+  if (value == nullptr) return std::nullopt;
+  return std::string_view(value->text);
 }
 
 std::optional<std::uint64_t> GgufMetadata::layer_number(std::string_view key, std::uint64_t layer) const {
-  const auto found = values_.find(key);
-  if (found == values_.end()) return std::nullopt;
-  if (const auto* flag = std::get_if<bool>(&found->second)) return *flag ? 1U : 0U;
-  const auto* elements = std::get_if<std::vector<std::int64_t>>(&found->second);
-  if (elements == nullptr) return number(key);
-  if (layer >= elements->size()) return std::nullopt;
-  return from_signed((*elements)[static_cast<std::size_t>(layer)]);
+  if (const Value* value = find(key, Value::Kind::kFlag)) return value->number;
+  const Value* value = find(key, Value::Kind::kArray);
+  if (value == nullptr) return number(key);
+  if (layer >= value->elements.size()) return std::nullopt;
+  return from_signed(value->elements[static_cast<std::size_t>(layer)]);
 }
 
 bool GgufMetadata::is_array(std::string_view key) const {
-  const auto found = values_.find(key);
-  return found != values_.end() && std::holds_alternative<std::vector<std::int64_t>>(found->second);
+  return find(key, Value::Kind::kArray) != nullptr;
 }
 
 Result<GgufHeader> read_gguf_header(ByteSource& source, const std::string& name, const GgufLimits& limits) {

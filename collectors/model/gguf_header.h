@@ -16,11 +16,12 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
+#include <utility>
 #include <vector>
 
 namespace rooflined::model {
@@ -40,9 +41,20 @@ struct GgufLimits {
 // The metadata that is worth keeping, by key.
 class GgufMetadata {
  public:
-  struct Skipped {};  // there, and of no use to us or too long
-  using Value =
-      std::variant<Skipped, std::int64_t, std::uint64_t, double, bool, std::string, std::vector<std::int64_t>>;
+  struct Value {
+    enum class Kind { kSkipped, kUnsigned, kSigned, kFlag, kText, kArray };  // kSkipped: of no use to us, or too long
+
+    Kind kind = Kind::kSkipped;
+    std::uint64_t number = 0;  // kUnsigned, kFlag; the bits of kSigned
+    std::string text;
+    std::vector<std::int64_t> elements;
+
+    static Value of(std::uint64_t number) { return {Kind::kUnsigned, number, {}, {}}; }
+    static Value of(std::int64_t number) { return {Kind::kSigned, static_cast<std::uint64_t>(number), {}, {}}; }
+    static Value of(bool flag) { return {Kind::kFlag, flag ? 1U : 0U, {}, {}}; }
+    static Value of(std::string text) { return {Kind::kText, 0, std::move(text), {}}; }
+    static Value of(std::vector<std::int64_t> elements) { return {Kind::kArray, 0, {}, std::move(elements)}; }
+  };
 
   // False where the key is there already.
   bool add(std::string key, Value value) { return values_.emplace(std::move(key), std::move(value)).second; }
@@ -57,6 +69,8 @@ class GgufMetadata {
   bool is_array(std::string_view key) const;
 
  private:
+  const Value* find(std::string_view key, Value::Kind kind) const;
+
   std::map<std::string, Value, std::less<>> values_;
 };
 

@@ -23,11 +23,13 @@ using namespace std::chrono_literals;
 class LocalServer {
  public:
   LocalServer() {
-    server_.set_logger([this](const httplib::Request& request, const httplib::Response&) {
+    // Before the answer: a client may look at the list as soon as it has that.
+    server_.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response&) {
       const std::lock_guard lock(mutex_);
       asked_.push_back(request.path);
       user_agent_ = request.get_header_value("User-Agent");
       authorization_ = request.get_header_value("Authorization");
+      return httplib::Server::HandlerResponse::Unhandled;
     });
     port_ = server_.bind_to_any_port("127.0.0.1");
     REQUIRE(port_ > 0);
