@@ -119,7 +119,7 @@ std::string SourceReader::text(std::uint64_t count) {
   while (result.size() < count) {
     const auto bytes = peek(static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, count - result.size())));
     if (bytes.empty()) return {};
-    for (const std::byte b : bytes) result.push_back(static_cast<char>(b));
+    result.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     position_ += bytes.size();
   }
   return result;

@@ -234,9 +234,9 @@ class HeaderParser {
     GgufTensor tensor;
     tensor.dimension_count = reader_.u32();
     if (!reader_.ok()) return truncated("the tensor table");
-    const std::string shown = to_label(*name);
+    const auto shown = [&] { return to_label(*name); };
     if (tensor.dimension_count > tensor.dimensions.size()) {
-      return error(ErrorCode::kInvalid, fmt::format("tensor {}: n_dims is {}, at most {} are possible", shown,
+      return error(ErrorCode::kInvalid, fmt::format("tensor {}: n_dims is {}, at most {} are possible", shown(),
                                                     tensor.dimension_count, tensor.dimensions.size()));
     }
     tensor.elements = 1;
@@ -250,15 +250,15 @@ class HeaderParser {
     if (!reader_.ok()) return truncated("the tensor table");
     tensor.type = ggml_type(type);
     if (tensor.type == nullptr) {
-      return error(ErrorCode::kUnsupported, fmt::format("tensor {}: unknown type {}", shown, type));
+      return error(ErrorCode::kUnsupported, fmt::format("tensor {}: unknown type {}", shown(), type));
     }
     if (tensor.type->removed()) {
-      return error(ErrorCode::kUnsupported,
-                   fmt::format("tensor {}: type {} ({}) was removed from the format", shown, type, tensor.type->name));
+      return error(ErrorCode::kUnsupported, fmt::format("tensor {}: type {} ({}) was removed from the format", shown(),
+                                                        type, tensor.type->name));
     }
     if (tensor.dimensions[0] % tensor.type->block_elements != 0) {
       return error(ErrorCode::kInvalid,
-                   fmt::format("tensor {}: rows of {} elements do not divide into blocks of {} ({})", shown,
+                   fmt::format("tensor {}: rows of {} elements do not divide into blocks of {} ({})", shown(),
                                tensor.dimensions[0], tensor.type->block_elements, tensor.type->name));
     }
     overflow = overflow || __builtin_mul_overflow(tensor.elements / tensor.type->block_elements,
@@ -266,10 +266,10 @@ class HeaderParser {
     Bytes end = 0;
     overflow = overflow || __builtin_add_overflow(tensor.offset, tensor.bytes, &end) ||
                end > static_cast<Bytes>(std::numeric_limits<std::int64_t>::max());
-    if (overflow) return error(ErrorCode::kInvalid, fmt::format("tensor {}: its size overflows", shown));
+    if (overflow) return error(ErrorCode::kInvalid, fmt::format("tensor {}: its size overflows", shown()));
     if (tensor.offset % header_.alignment != 0) {
-      return error(ErrorCode::kInvalid, fmt::format("tensor {}: offset {} is not a multiple of the alignment {}", shown,
-                                                    tensor.offset, header_.alignment));
+      return error(ErrorCode::kInvalid, fmt::format("tensor {}: offset {} is not a multiple of the alignment {}",
+                                                    shown(), tensor.offset, header_.alignment));
     }
     header_.data_bytes = std::max(header_.data_bytes, end);
     tensor.name = std::move(*name);
