@@ -147,6 +147,7 @@ int membw(const Arguments& arguments) {
   running_probe.store(probe.value().get());
   if (interrupted.load()) probe.value()->stop();
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  if (terminal) std::fputs("measuring: filling the working set", stderr);
   auto measured = (*probe)->wait(kProbeLimit * options.repetitions / ceiling::kRepetitionsMin,
                                  terminal ? ceiling::ProgressCallback(show_progress) : nullptr);
   running_probe.store(nullptr);
