@@ -48,36 +48,32 @@ struct DialectReader::Json {
 DialectReader::DialectReader() : json_(std::make_unique<Json>()) {}
 DialectReader::~DialectReader() = default;
 
-// Reads json_->frame by `dialect` first, then by all others until one owns it.
+// Reads json_->frame by `dialect` first, then by all others until one owns it or nothing speaks against it.
 Reading DialectReader::try_dialects(const Dialect*& dialect) {
-  facts_.clear();
-  Shape first = Shape::kForeign;
-  if (dialect != nullptr) {
-    first = dialect->read(json_->frame, facts_);
-    if (first == Shape::kOwn) return Reading::kOwn;
-    if (first == Shape::kNeutral) return Reading::kNeutral;
-  }
-  bool neutral = false;
-  for (const Dialect* other : kDialects) {
-    if (other == dialect) continue;
+  const Dialect* const named = dialect;
+  bool untouched = true;
+  const auto read = [&](const Dialect& candidate) {
     facts_.clear();
     bool empty = false;
-    if (json_->frame.object.reset().get(empty) != simdjson::SUCCESS) return Reading::kNoJson;
-    const Shape shape = other->read(json_->frame, facts_);
-    if (shape == Shape::kOwn) {
-      dialect = other;
-      return Reading::kOwn;
-    }
-    if (shape == Shape::kNeutral) {
-      neutral = true;
-      break;
-    }
+    const bool at_start = untouched || json_->frame.object.reset().get(empty) == simdjson::SUCCESS;
+    untouched = false;
+    return at_start ? candidate.read(json_->frame, facts_) : Shape::kForeign;
+  };
+  Shape shape = named != nullptr ? read(*named) : Shape::kForeign;
+  for (const Dialect* other : kDialects) {
+    if (shape != Shape::kForeign) break;
+    if (other == named) continue;
+    shape = read(*other);
+    if (shape == Shape::kOwn) dialect = other;
   }
-  if (!neutral) facts_.clear();
-  return neutral ? Reading::kNeutral : Reading::kUnknown;
+  if (shape == Shape::kOwn) return Reading::kOwn;
+  if (shape == Shape::kNeutral) return Reading::kNeutral;
+  facts_.clear();
+  return Reading::kUnknown;
 }
 
 Reading DialectReader::read_frame(std::string_view text, std::size_t readable_after, const Dialect*& dialect) {
+  facts_.clear();
   auto* document = json_->reader.open(text, readable_after);
   Reading reading = Reading::kNoJson;
   if (document != nullptr && document->get_object().get(json_->frame.object) == simdjson::SUCCESS) {

@@ -159,8 +159,7 @@ void HttpConnection::on_body(Direction direction, std::string_view bytes, LineTi
     if (asking_ != nullptr && asking_->exchange) asking_->exchange->take_request(bytes);
     return;
   }
-  turn_after_loss(at);
-  if (answering_ && answering_->exchange) answering_->exchange->response_body(bytes, at);
+  take_response_bytes(bytes, at);
 }
 
 void HttpConnection::on_missing(Direction direction, LineTime at) {
@@ -175,14 +174,21 @@ void HttpConnection::on_missing(Direction direction, LineTime at) {
 
 void HttpConnection::on_stray(Direction direction, std::string_view bytes, LineTime at) {
   if (direction == Direction::kToServer) return;
+  if (!take_response_bytes(bytes, at)) return;
+  if (answering_->exchange->recognised()) server_.confirm();
+}
+
+// Without a head these are bytes of a response that began before us, or whose head was lost: found between two chunks
+// or in the middle of one. False where nobody wants them.
+bool HttpConnection::take_response_bytes(std::string_view bytes, LineTime at) {
   turn_after_loss(at);
   if (!answering_) {
     take_turn();
     answering_->stray = true;
   }
-  if (!answering_->exchange) return;
+  if (!answering_->exchange) return false;
   answering_->exchange->response_body(bytes, at);
-  if (answering_->exchange->recognised()) server_.confirm();
+  return true;
 }
 
 void HttpConnection::on_message_end(Direction direction, bool complete, LineTime at) {

@@ -52,6 +52,7 @@ class HttpConnection final : public ConnectionHandler, private HttpParserSink {
   void drop_waiting(LineTime at);
   void end_all(LineTime at);
   void turn_after_loss(LineTime at);
+  bool take_response_bytes(std::string_view bytes, LineTime at);
   LineTime& bytes_at(Direction direction) { return bytes_at_[static_cast<std::size_t>(direction)]; }
   HttpParser& parser(Direction direction) { return direction == Direction::kToServer ? client_ : server_; }
 
