@@ -54,7 +54,10 @@ void Targets::on_recognised(ExchangeId exchange, ServerFamily family, std::strin
     const ExchangeBegin begin = waiting->second;
     waiting_.erase(waiting);
     Target* added = find_or_add(begin.server, family, begin.at);
-    if (added == nullptr) return;
+    if (added == nullptr) {
+      ++exchanges_refused_;
+      return;
+    }
     owner_.emplace(exchange, added);
     added->books->begin(begin);
   }

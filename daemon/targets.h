@@ -86,6 +86,8 @@ class Targets final : public ExchangeSink {
 
   // Requests that have begun and not ended, on any watched port.
   std::size_t exchanges_in_flight() const { return waiting_.size() + owner_.size(); }
+  // Exchanges that were left out because targets_max was reached.
+  std::uint64_t exchanges_refused() const { return exchanges_refused_; }
   // A target that reads its weights from RAM exists.
   bool ram_bound_exists() const;
   std::vector<Endpoint> endpoints() const;
@@ -131,6 +133,7 @@ class Targets final : public ExchangeSink {
   std::map<Endpoint, std::unique_ptr<Target>> targets_;
   std::unordered_map<ExchangeId, ExchangeBegin> waiting_;  // not recognised yet
   std::unordered_map<ExchangeId, Target*> owner_;
+  std::uint64_t exchanges_refused_ = 0;
 };
 
 }  // namespace rooflined::daemon

@@ -48,7 +48,8 @@ CaptureSnapshot Line::capture_snapshot(const std::string& interface, const tap::
   capture.clock_steps = tap.clock_steps;
   capture.flows_ignored = {{"not_local", tap.table.ignored_not_local},
                            {"no_interest", tap.table.ignored_no_interest},
-                           {"evicted", tap.table.evicted}};
+                           {"evicted", tap.table.evicted},
+                           {"too_many_targets", targets_->exchanges_refused()}};
   for (std::size_t i = 0; i < http.parse_errors.size(); ++i) {
     const auto error = static_cast<tap::ParseError>(i);
     capture.parse_errors.emplace(tap::parse_error_name(error), http.of(error));

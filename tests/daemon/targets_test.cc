@@ -1,0 +1,211 @@
+#include "daemon/targets.h"
+
+#include "tests/support/catch.h"
+#include "tests/support/ledger_log.h"
+
+#include <vector>
+
+using namespace rooflined;
+using namespace rooflined::daemon;
+using rooflined::test::at_ms;
+
+namespace {
+
+Endpoint endpoint(std::uint16_t port, std::uint8_t last_byte = 1) {
+  Endpoint endpoint;
+  endpoint.address[15] = last_byte;
+  endpoint.port = port;
+  return endpoint;
+}
+
+struct Bench {
+  std::vector<Targets::Found> found;
+  Targets targets;
+
+  explicit Bench(Targets::Options options = {})
+      : targets(with_windows(std::move(options)), [this](const Targets::Found& one) { found.push_back(one); }) {}
+
+  static Targets::Options with_windows(Targets::Options options) {
+    if (options.windows.empty()) options.windows = {{"1m", std::chrono::minutes(1)}};
+    return options;
+  }
+
+  void begin(ExchangeId id, const Endpoint& server, double ms) {
+    ExchangeBegin begin;
+    begin.exchange = id;
+    begin.server = server;
+    begin.at = at_ms(ms);
+    begin.streamed = true;
+    targets.on_begin(begin);
+  }
+  void token(ExchangeId id, double ms) {
+    targets.on_tokens(TokenEvent{id, 0, at_ms(ms), 1, 1, TokenSource::kExactLive});
+  }
+  void end(ExchangeId id, double ms) {
+    ExchangeEnd end;
+    end.exchange = id;
+    end.at = at_ms(ms);
+    targets.on_end(end);
+  }
+  // One whole exchange.
+  void exchange(ExchangeId id, const Endpoint& server, double ms, ServerFamily family) {
+    begin(id, server, ms);
+    targets.on_recognised(id, family, "v1");
+    token(id, ms + 10);
+    token(id, ms + 20);
+    end(id, ms + 21);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a target appears at its first recognised exchange, named by family and port") {
+  Bench bench;
+  bench.begin(1, endpoint(8080), 0);
+  bench.end(1, 5);  // a 404, say: nobody knows what it was
+  CHECK(bench.found.empty());
+  bench.exchange(2, endpoint(8080), 100, ServerFamily::kLlamaCpp);
+  REQUIRE(bench.found.size() == 1);
+  bench.targets.advance_to(at_ms(1000));
+  CHECK(bench.targets.snapshots(std::nullopt).empty());  // not asked yet
+
+  TargetFacts facts;
+  facts.model = "/models/Qwen2.5-0.5B.gguf";
+  facts.version = "b4748";
+  bench.targets.learn(endpoint(8080), facts);
+  bench.targets.advance_to(at_ms(1001));
+  const auto snapshots = bench.targets.snapshots(100e9);
+  REQUIRE(snapshots.size() == 1);
+  CHECK(snapshots[0].target == "llama.cpp-8080");
+  CHECK(snapshots[0].model == "Qwen2.5-0.5B.gguf");
+  CHECK(snapshots[0].version == "b4748");
+  CHECK(snapshots[0].bandwidth == std::optional<double>(100e9));
+  CHECK(snapshots[0].output_tokens == 2);
+  CHECK(snapshots[0].requests[0] == 1);
+}
+
+TEST_CASE("a target that nobody could ask is shown after a while, without a model") {
+  Bench bench;
+  bench.exchange(1, endpoint(8000), 0, ServerFamily::kUnknown);
+  bench.targets.advance_to(at_ms(4000));
+  const auto snapshots = bench.targets.snapshots(std::nullopt);
+  REQUIRE(snapshots.size() == 1);
+  CHECK(snapshots[0].target == "openai-8000");
+  CHECK(snapshots[0].model == "unknown");
+}
+
+TEST_CASE("two servers on the same port have different names") {
+  Bench bench;
+  bench.exchange(1, endpoint(8000, 1), 0, ServerFamily::kVllm);
+  bench.exchange(2, endpoint(8000, 2), 0, ServerFamily::kVllm);
+  bench.targets.advance_to(at_ms(4000));
+  const auto snapshots = bench.targets.snapshots(std::nullopt);
+  REQUIRE(snapshots.size() == 2);
+  CHECK(snapshots[0].target == "vllm-8000");
+  CHECK(snapshots[1].target == "vllm-8000-2");
+}
+
+TEST_CASE("requests that wait for their first frame join the target that another one found") {
+  Bench bench;
+  bench.begin(1, endpoint(8080), 0);
+  bench.begin(2, endpoint(8080), 1);
+  CHECK(bench.targets.exchanges_in_flight() == 2);
+  bench.targets.on_recognised(1, ServerFamily::kLlamaCpp, "");
+  CHECK(bench.targets.exchanges_in_flight() == 2);
+  bench.token(2, 50);
+  bench.end(2, 51);
+  bench.end(1, 52);
+  CHECK(bench.targets.exchanges_in_flight() == 0);
+  bench.targets.advance_to(at_ms(5000));
+  CHECK(bench.targets.snapshots(std::nullopt)[0].requests[0] == 2);
+}
+
+TEST_CASE("which memory a target reads from") {
+  struct Row {
+    const char* name;
+    ServerFamily family;
+    Device setting;
+    bool gpu_present;
+    std::optional<double> bandwidth;
+    bool offload;
+  };
+  const Row rows[] = {
+      {"llama.cpp without a GPU", ServerFamily::kLlamaCpp, Device::kAuto, false, 100e9, false},
+      {"llama.cpp beside a GPU", ServerFamily::kLlamaCpp, Device::kAuto, true, std::nullopt, true},
+      {"llama.cpp beside a GPU, told", ServerFamily::kLlamaCpp, Device::kCpu, true, 100e9, false},
+      {"vLLM", ServerFamily::kVllm, Device::kAuto, true, 3000e9, false},
+      {"vLLM on the CPU, told", ServerFamily::kVllm, Device::kCpu, false, 100e9, false},
+  };
+  for (const Row& row : rows) {
+    INFO(row.name);
+    Targets::Options options;
+    options.gpu_present = row.gpu_present;
+    TargetSettings settings;
+    settings.port = 8000;
+    settings.device = row.setting;
+    settings.gpu_bandwidth = 3000e9;
+    options.settings = {settings};
+    Bench bench(options);
+    bench.exchange(1, endpoint(8000), 0, row.family);
+    bench.targets.advance_to(at_ms(4000));
+    const TargetSnapshot snapshot = bench.targets.snapshots(100e9)[0];
+    CHECK(snapshot.bandwidth == row.bandwidth);
+    CHECK((std::find(snapshot.caveats.begin(), snapshot.caveats.end(), "offload") != snapshot.caveats.end()) ==
+          row.offload);
+  }
+}
+
+TEST_CASE("a target that is gone loses its gauges at once, and itself after an hour") {
+  Bench bench;
+  bench.exchange(1, endpoint(8080), 0, ServerFamily::kLlamaCpp);
+  bench.targets.advance_to(at_ms(10'000));
+  REQUIRE_FALSE(bench.targets.snapshots(100e9)[0].windows.empty());
+  bench.targets.set_up(endpoint(8080), false, at_ms(10'000));
+  const TargetSnapshot gone = bench.targets.snapshots(100e9)[0];
+  CHECK_FALSE(gone.up);
+  CHECK(gone.windows.empty());
+  CHECK_FALSE(gone.bandwidth);
+  CHECK(gone.output_tokens == 2);
+  bench.targets.advance_to(at_ms(10'000 + 3599e3));
+  CHECK(bench.targets.snapshots(100e9).size() == 1);
+  bench.targets.advance_to(at_ms(10'000 + 3602e3));
+  CHECK(bench.targets.snapshots(100e9).empty());
+}
+
+TEST_CASE("a target that comes back is asked again") {
+  Bench bench;
+  bench.exchange(1, endpoint(8080), 0, ServerFamily::kLlamaCpp);
+  bench.targets.set_up(endpoint(8080), false, at_ms(1000));
+  bench.targets.set_up(endpoint(8080), true, at_ms(2000));
+  CHECK(bench.found.size() == 2);
+  bench.begin(2, endpoint(8080), 3000);
+  bench.targets.on_recognised(2, ServerFamily::kLlamaCpp, "v2");  // another build answers
+  CHECK(bench.found.size() == 3);
+}
+
+TEST_CASE("targets on the same memory add up") {
+  TargetSnapshot a;
+  a.memory = "ram";
+  a.windows.resize(1);
+  a.windows[0].window = "1m";
+  a.windows[0].decode_bandwidth_ratio = 0.2;
+  TargetSnapshot b = a;
+  b.windows[0].decode_bandwidth_ratio = 0.3;
+  TargetSnapshot c = a;
+  c.memory = "gpu";
+  const auto ratios = Targets::node_ratios({a, b, c});
+  REQUIRE(ratios.size() == 2);
+  CHECK(ratios[0].ratio == Approx(0.5));
+  CHECK(ratios[1].memory == "gpu");
+}
+
+TEST_CASE("the number of targets is bounded, and what exceeds it leaves nothing behind") {
+  Targets::Options options;
+  options.targets_max = 2;
+  Bench bench(options);
+  for (std::uint8_t i = 1; i <= 5; ++i) bench.exchange(i, endpoint(8080, i), 0, ServerFamily::kLlamaCpp);
+  bench.targets.advance_to(at_ms(4000));
+  CHECK(bench.targets.snapshots(std::nullopt).size() == 2);
+  CHECK(bench.targets.exchanges_in_flight() == 0);
+  CHECK(bench.targets.exchanges_refused() == 3);
+}
