@@ -34,6 +34,17 @@ HWY_INLINE void prefetch(const std::uint64_t* HWY_RESTRICT at, std::size_t bytes
   }
 }
 
+// The lanes added up, modulo 2^n. (Highway's SumOfLanes adds them as signed numbers in some compilers' headers, which
+// overflows.)
+template <typename D, typename V>
+HWY_INLINE hn::TFromD<D> lanes_added(D d, V v) {
+  HWY_ALIGN hn::TFromD<D> lanes[hn::MaxLanes(D())];
+  hn::Store(v, d, lanes);
+  hn::TFromD<D> total = 0;
+  for (std::size_t i = 0; i < hn::Lanes(d); ++i) total += lanes[i];
+  return total;
+}
+
 // Sum of all words modulo 2^64.
 template <std::size_t streams, std::size_t ahead>
 std::uint64_t sum(std::uint64_t* base, std::size_t stride, std::size_t count) {
@@ -67,7 +78,7 @@ std::uint64_t sum(std::uint64_t* base, std::size_t stride, std::size_t count) {
   }
   a0 = hn::Add(hn::Add(hn::Add(a0, a1), hn::Add(a2, a3)), hn::Add(hn::Add(a4, a5), hn::Add(a6, a7)));
   b0 = hn::Add(hn::Add(hn::Add(b0, b1), hn::Add(b2, b3)), hn::Add(hn::Add(b4, b5), hn::Add(b6, b7)));
-  std::uint64_t total = hn::GetLane(hn::SumOfLanes(d, hn::Add(a0, b0)));
+  std::uint64_t total = lanes_added(d, hn::Add(a0, b0));
   for (; i < count; ++i, ++at) {
     for (std::size_t s = 0; s < streams; ++s) total += at[s * stride];
   }
@@ -103,7 +114,7 @@ std::uint64_t dot(std::uint64_t* base, std::size_t stride, std::size_t count) {
     a7 = hn::Add(a7, product(7));
   }
   a0 = hn::Add(hn::Add(hn::Add(a0, a1), hn::Add(a2, a3)), hn::Add(hn::Add(a4, a5), hn::Add(a6, a7)));
-  std::uint32_t total = hn::GetLane(hn::SumOfLanes(d, a0));
+  std::uint32_t total = lanes_added(d, a0);
   for (; i < count; ++i, ++x, ++y) {
     total += static_cast<std::uint32_t>(*x) * static_cast<std::uint32_t>(*y);
     total += static_cast<std::uint32_t>(*x >> 32) * static_cast<std::uint32_t>(*y >> 32);
@@ -139,7 +150,7 @@ std::uint64_t copy(std::uint64_t* base, std::size_t stride, std::size_t count) {
   }
   for (; i < count; ++i) total += to[i] = from[i];
   hwy::FlushStream();
-  return total + hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a0, a1), hn::Add(a2, a3))));
+  return total + lanes_added(d, hn::Add(hn::Add(a0, a1), hn::Add(a2, a3)));
 }
 
 const KernelFunctions* table() {
