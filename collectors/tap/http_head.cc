@@ -123,6 +123,15 @@ bool looks_like_status_line(std::string_view line) {
          (line.size() == 12 || line[12] == ' ' || line[12] == '\r' || line[12] == '\n');
 }
 
+// Content types 20 to 23, then major version 3.
+bool is_tls_content_type(char byte) {
+  return byte >= 0x14 && byte <= 0x17;
+}
+
+bool looks_like_tls(std::string_view bytes) {
+  return bytes.size() >= 3 && is_tls_content_type(bytes[0]) && bytes[1] == 3 && bytes[2] >= 0 && bytes[2] <= 4;
+}
+
 std::optional<RequestHead> parse_request_head(std::string_view head) {
   const std::string_view line = next_line(head);
   const std::size_t first = line.find(' ');

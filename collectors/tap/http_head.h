@@ -44,6 +44,10 @@ std::optional<ResponseHead> parse_response_head(std::string_view head);
 bool looks_like_request_line(std::string_view line);
 bool looks_like_status_line(std::string_view line);
 
+// The first byte of a TLS record, and its first three (RFC 8446 §5.1).
+bool is_tls_content_type(char byte);
+bool looks_like_tls(std::string_view bytes);
+
 // The size in a chunk header such as `1f;ext="x"`, without its line end. nullopt: no chunk header.
 std::optional<std::uint64_t> parse_chunk_size(std::string_view line);
 
