@@ -76,14 +76,14 @@ bool json_each_field(JsonObject& object, OnField on_field) {
   return true;
 }
 
-// Calls on_item(value) for each item; `items_max` bounds the work. False: no array, or damaged.
+// Calls on_item(value) for each item. False: no array, or damaged.
 template <typename OnItem>
 bool json_each_item(JsonValue& value, OnItem on_item) {
   simdjson::ondemand::array array;
   if (value.get_array().get(array) != simdjson::SUCCESS) return false;
   for (auto item : array) {
-    JsonValue found;
-    if (std::move(item).get(found) != simdjson::SUCCESS) return false;
+    if (item.error() != simdjson::SUCCESS) return false;
+    JsonValue found = item.value_unsafe();
     on_item(found);
   }
   return true;
