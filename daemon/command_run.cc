@@ -4,6 +4,7 @@
 #include "config/reader.h"
 #include "daemon/capture_loop.h"
 #include "daemon/commands.h"
+#include "daemon/logging.h"
 #include "daemon/settings.h"
 #include "daemon/trace_file.h"
 #include "metrics/base/log.h"
@@ -62,6 +63,7 @@ class Daemon {
   explicit Daemon(const RunOptions& options) : options_(options) {}
 
   int run() {
+    start_logging(log::Level::kInfo);
     if (!read_settings(options_, settings_)) return kExitBadSettings;
     const sigset_t signals = block_signals();
     // No core file, no ptrace: bytes of other people's traffic pass through this memory.

@@ -2,8 +2,11 @@
 
 #pragma once
 
+#include "metrics/base/log.h"
+
 namespace rooflined::daemon {
 
-void start_logging();
+// Lines below `threshold` are dropped. May be called again to change it.
+void start_logging(log::Level threshold);
 
 }  // namespace rooflined::daemon

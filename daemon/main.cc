@@ -11,7 +11,7 @@
 
 int main(int argc, char** argv) {
   using namespace rooflined::daemon;
-  start_logging();
+  start_logging(rooflined::log::Level::kWarning);
   int exit_status = 0;
   try {
     CLI::App app("Measures how much of a node's memory bandwidth LLM token generation uses (MBU).", "rooflined");

@@ -19,12 +19,12 @@
 
 namespace rooflined {
 
-// Bounds of the four latency histograms in seconds, ascending; the last bucket (+Inf) is implied.
-// First bucket 0.25 ms: merged frames and bursts arrive within a millisecond of each other.
-inline constexpr std::array<double, 18> kTokenLatencyBounds = {
-    0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5};
-inline constexpr std::array<double, 14> kRequestLatencyBounds = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
-                                                                 2.5,  5,     10,   30,  60,   120, 300};
+// Bounds of the four latency histograms in seconds, ascending; the last bucket (+Inf) is implied. First bucket 0.5 ms:
+// frames of one burst arrive within that. No more of them: a target's scrape has to stay under 15 kB.
+inline constexpr std::array<double, 14> kTokenLatencyBounds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.015, 0.025,
+                                                               0.04,   0.06,  0.1,    0.2,   0.5,  1,     2.5};
+inline constexpr std::array<double, 12> kRequestLatencyBounds = {0.025, 0.1, 0.25, 0.5, 1,   2.5,
+                                                                 5,     10,  30,   60,  120, 300};
 
 struct HistogramSnapshot {
   std::vector<std::uint64_t> bucket_counts;  // not cumulative; one more than the bounds

@@ -72,7 +72,7 @@ TargetSnapshot sample_target(const std::string& name, const std::string& model, 
 Snapshot sample_snapshot() {
   Snapshot snapshot;
   snapshot.taken_at = WallTime::from_ns(1'700'000'000'500'000'000);
-  snapshot.targets = {sample_target("llama.cpp-8080", "Qwen3-30B-A3B-Q4_K_M.gguf", 1),
+  snapshot.targets = {sample_target("llama.cpp-8080", "Qwen3-30B-A3B-Instruct-2507-UD-Q4_K_XL.gguf", 1),
                       sample_target("vllm-8000", "Qwen3-8B", 2)};
   snapshot.targets[1].up = false;
   snapshot.node_ratios = {{"1m", "ram", 0.375}, {"5m", "ram", 0.25}};

@@ -197,16 +197,16 @@ TEST_CASE("histograms are cumulative and agree with their count") {
   snapshot.targets = {sample_target("t", "m", 7)};
   HistogramSnapshot& histogram = snapshot.targets[0].time_to_first_token;
   histogram.bucket_counts.assign(kRequestLatencyBounds.size() + 1, 2);
-  histogram.count = 30;
+  histogram.count = 26;
   histogram.sum = 1.0 / 3;
   const std::string text = scrape(snapshot);
-  CHECK(has(text, "rooflined_time_to_first_token_seconds_bucket{target=\"t\",model=\"m\",le=\"0.01\"} 2"));
-  CHECK(has(text, "rooflined_time_to_first_token_seconds_bucket{target=\"t\",model=\"m\",le=\"300\"} 28"));
-  CHECK(has(text, "rooflined_time_to_first_token_seconds_bucket{target=\"t\",model=\"m\",le=\"+Inf\"} 30"));
-  CHECK(has(text, "rooflined_time_to_first_token_seconds_count{target=\"t\",model=\"m\"} 30"));
+  CHECK(has(text, "rooflined_time_to_first_token_seconds_bucket{target=\"t\",model=\"m\",le=\"0.025\"} 2"));
+  CHECK(has(text, "rooflined_time_to_first_token_seconds_bucket{target=\"t\",model=\"m\",le=\"300\"} 24"));
+  CHECK(has(text, "rooflined_time_to_first_token_seconds_bucket{target=\"t\",model=\"m\",le=\"+Inf\"} 26"));
+  CHECK(has(text, "rooflined_time_to_first_token_seconds_count{target=\"t\",model=\"m\"} 26"));
   CHECK(has(text, "rooflined_time_to_first_token_seconds_sum{target=\"t\",model=\"m\"} 0.3333333333333333"));
   // The first bucket of the two token latencies is at most half a millisecond.
-  CHECK(lines_with(text, "rooflined_inter_token_latency_seconds_bucket{target=\"t\",model=\"m\",le=\"0.00025\"}")
+  CHECK(lines_with(text, "rooflined_inter_token_latency_seconds_bucket{target=\"t\",model=\"m\",le=\"0.0005\"}")
             .size() == 1);
 }
 
@@ -224,9 +224,9 @@ TEST_CASE("numbers keep sixteen significant digits") {
 TEST_CASE("a target takes at most 15 kB of a scrape") {
   // HELP and TYPE lines come once, however many targets there are: measured as the second target's share.
   Snapshot snapshot;
-  snapshot.targets = {sample_target("llama.cpp-8080", "Qwen3-30B-A3B-Q4_K_M.gguf", 3)};
+  snapshot.targets = {sample_target("llama.cpp-8080", "Qwen3-30B-A3B-Instruct-2507-UD-Q4_K_XL.gguf", 3)};
   const std::size_t one = scrape(snapshot).size();
-  snapshot.targets.push_back(sample_target("llama.cpp-8081", "Qwen3-30B-A3B-Q4_K_M.gguf", 4));
+  snapshot.targets.push_back(sample_target("llama.cpp-8081", "Qwen3-30B-A3B-Instruct-2507-UD-Q4_K_XL.gguf", 4));
   const std::size_t two = scrape(snapshot).size();
   CAPTURE(one, two);
   CHECK(two - one <= 15'000);
