@@ -57,6 +57,7 @@ void CaptureLoop::run() {
     read_packets(now);
     take_news();
     tell_activity(now);
+    round_seconds_ = to_seconds(monotonic_now() - now);
     if (now >= publish_at) {
       publish_at = std::max(publish_at + kPublishEvery, now);
       publish();
@@ -137,11 +138,12 @@ void CaptureLoop::publish() {
     }
   }
   snapshot->node_ratios = Targets::node_ratios(snapshot->targets);
+  snapshot->collectors = identifier_.collectors();
   ceiling_.describe(snapshot->taken_at, *snapshot);
   tap::CaptureStats stats = stats_;
   stats.dropped += dropped_before_;
   snapshot->capture = line_.capture_snapshot(capture_.interface, stats);
-  snapshot->collectors = {CollectorSnapshot{"tap", source_ != nullptr, 0}};
+  snapshot->collectors.push_back(CollectorSnapshot{"tap", source_ != nullptr, round_seconds_});
   snapshot_.store(std::move(snapshot));
 }
 

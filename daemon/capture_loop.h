@@ -62,6 +62,7 @@ class CaptureLoop {
   std::uint64_t dropped_before_ = 0;  // by sources that failed
   MonotonicTime reopen_at_;
   Duration reopen_pause_{0};
+  double round_seconds_ = 0;  // of the last round, its wait for packets included
 
   std::mutex settings_mutex_;
   std::optional<std::vector<TargetSettings>> settings_;

@@ -137,14 +137,17 @@ void CeilingKeeper::measure() {
     directory = options_.state_directory;
   }
   log::info("measuring the RAM bandwidth ceiling");
+  const MonotonicTime began = monotonic_now();
   auto measurement = probe(options);
 
   const std::lock_guard lock(mutex_);
+  const bool stopped = !measurement && measurement.error().code == ErrorCode::kBusy;
+  last_run_ = CollectorSnapshot{"ceiling", measurement.ok() || stopped, to_seconds(monotonic_now() - began)};
   if (!measurement) {
     const Error& error = measurement.error();
     blocked_["memory"] = error.code == ErrorCode::kLimit && error.where != "time";
     record(Outcome::kAborted);
-    if (error.code == ErrorCode::kBusy) {
+    if (stopped) {
       log::info("the measurement was ended: a request came, or the daemon stops");
     } else {
       log::warning("the ceiling could not be measured: {}", error.message());
@@ -190,6 +193,7 @@ bool CeilingKeeper::stale(WallTime now) const {
 void CeilingKeeper::describe(WallTime now, Snapshot& snapshot) const {
   const bool is_stale = stale(now);
   const std::lock_guard lock(mutex_);
+  if (last_run_) snapshot.collectors.push_back(*last_run_);
   snapshot.ceiling_measurements = outcomes_;
   if (options_.configured) {
     snapshot.ceiling.emplace();

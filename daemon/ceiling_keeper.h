@@ -77,6 +77,7 @@ class CeilingKeeper {
   Options options_;
   CeilingState state_;
   std::optional<ceiling::Measurement> last_;
+  std::optional<CollectorSnapshot> last_run_;
   std::array<std::uint64_t, 4> outcomes_{};
   std::map<std::string, bool> blocked_;
   bool idle_ = false;

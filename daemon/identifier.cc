@@ -108,6 +108,13 @@ std::vector<Identifier::News> Identifier::take_news() {
   return std::exchange(news_, {});
 }
 
+std::vector<CollectorSnapshot> Identifier::collectors() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<CollectorSnapshot> collectors;
+  if (last_) collectors.push_back(*last_);
+  return collectors;
+}
+
 void Identifier::run() {
   MonotonicTime watch_at = monotonic_now() + kWatchEvery;
   std::unique_lock lock(mutex_);
@@ -166,7 +173,9 @@ TargetFacts Identifier::find_facts(const config::Config& config, const Question&
     }
   }
   if (!path.empty()) {
-    auto loaded = load_geometry(path, settings != nullptr ? settings->kv_cache_type : std::string());
+    const bool named = settings != nullptr && !settings->model.empty();
+    auto loaded = load_geometry(path, settings != nullptr ? settings->kv_cache_type : std::string(),
+                                named ? std::nullopt : tensor_bytes);
     if (loaded) {
       facts.geometry = std::move(*loaded);
     } else {
@@ -192,8 +201,10 @@ void Identifier::answer(const Question& question) {
     config = config_;
   }
   bool answered = true;
+  const MonotonicTime asked_at = monotonic_now();
   TargetFacts facts = find_facts(config, question, answered);
   const std::lock_guard lock(mutex_);
+  last_ = CollectorSnapshot{"server", answered, to_seconds(monotonic_now() - asked_at)};
   news_.push_back(News{question.endpoint, std::move(facts), std::nullopt});
   if (answered || question.attempt + 1 >= kAttemptsMax) return;
   Question again = question;

@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "daemon/targets.h"
 #include "metrics/exchange.h"
+#include "metrics/snapshot.h"
 
 #include <condition_variable>
 #include <deque>
@@ -44,6 +45,8 @@ class Identifier {
   void reload(const config::Config& config);
   // What came in since the last call.
   std::vector<News> take_news();
+  // How the last question went; empty before the first.
+  std::vector<CollectorSnapshot> collectors() const;
 
  private:
   struct Question {
@@ -70,6 +73,7 @@ class Identifier {
   std::deque<Question> questions_;
   std::map<Endpoint, Watched> watched_;
   std::vector<News> news_;
+  std::optional<CollectorSnapshot> last_;
   std::thread thread_;
 };
 
