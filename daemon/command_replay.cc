@@ -117,16 +117,7 @@ int replay(const ReplayOptions& options) {
   line.finish();
   if (damage) std::fprintf(stderr, "rooflined replay: %s; what came before it is counted\n", damage->message().c_str());
 
-  const CaptureSnapshot capture = line.capture_snapshot(options.capture, (*source)->stats());
-  ReplayTotals totals;
-  totals.packets = capture.packets;
-  totals.bytes = capture.bytes;
-  totals.gaps = capture.gaps;
-  totals.bytes_missing = capture.missing_bytes;
-  totals.parse_errors = capture.parse_errors;
-  totals.first_time = line.tap().first_time();
-  totals.last_time = line.tap().last_time();
-  const nlohmann::json report = replay_json(totals, line.targets(), latencies, options.ceiling);
+  const nlohmann::json report = replay_json(replay_totals(line), line.targets(), latencies, options.ceiling);
   const int status = print(report, options, "no exchange of an inference server on the watched ports (--port)");
   return damage ? kExitNothing : status;
 }

@@ -81,6 +81,19 @@ json figures_json(const EngineBooks::Settled& sums, const LatencyLog& latencies,
   return figures;
 }
 
+ReplayTotals replay_totals(const Line& line) {
+  const CaptureSnapshot capture = line.capture_snapshot(std::string(), tap::CaptureStats());
+  ReplayTotals totals;
+  totals.packets = capture.packets;
+  totals.bytes = capture.bytes;
+  totals.gaps = capture.gaps;
+  totals.bytes_missing = capture.missing_bytes;
+  totals.parse_errors = capture.parse_errors;
+  totals.first_time = line.tap().first_time();
+  totals.last_time = line.tap().last_time();
+  return totals;
+}
+
 json replay_json(const ReplayTotals& totals, const Targets& targets, const LatencyLogs& latencies,
                  std::optional<BytesPerSecond> ceiling) {
   const double seconds = totals.first_time && totals.last_time ? to_seconds(*totals.last_time - *totals.first_time) : 0;

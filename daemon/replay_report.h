@@ -3,6 +3,7 @@
 #pragma once
 
 #include "daemon/targets.h"
+#include "daemon/wiring.h"
 #include "metrics/engine_books.h"
 #include "metrics/log_histogram.h"
 
@@ -40,6 +41,8 @@ struct ReplayTotals {
   std::optional<LineTime> first_time;
   std::optional<LineTime> last_time;
 };
+
+ReplayTotals replay_totals(const Line& line);
 
 nlohmann::json replay_json(const ReplayTotals& totals, const Targets& targets, const LatencyLogs& latencies,
                            std::optional<BytesPerSecond> ceiling);

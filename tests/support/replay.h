@@ -61,16 +61,7 @@ class Replay {
   daemon::Line& line() { return line_; }
 
   nlohmann::json report(std::optional<BytesPerSecond> ceiling = std::nullopt) {
-    const CaptureSnapshot capture = line_.capture_snapshot("test", {});
-    daemon::ReplayTotals totals;
-    totals.packets = capture.packets;
-    totals.bytes = capture.bytes;
-    totals.gaps = capture.gaps;
-    totals.bytes_missing = capture.missing_bytes;
-    totals.parse_errors = capture.parse_errors;
-    totals.first_time = line_.tap().first_time();
-    totals.last_time = line_.tap().last_time();
-    return daemon::replay_json(totals, line_.targets(), latencies_, ceiling);
+    return daemon::replay_json(daemon::replay_totals(line_), line_.targets(), latencies_, ceiling);
   }
 
  private:
