@@ -59,11 +59,8 @@ if [ $lint = 1 ]; then
 fi
 
 if [ $bench = 1 ]; then
-  step "build, preset release"
-  cmake --preset release "${configure_options[@]}"
-  cmake --build --preset release --parallel "$(nproc)"
-  step "benchmarks"
-  ctest --test-dir build/release --label-regex bench --verbose
+  step "benchmarks, preset release"
+  tests/bench/run.sh
 fi
 
 if [ $real_server = 1 ]; then
