@@ -51,9 +51,10 @@ void CeilingKeeper::interrupt() {
 }
 
 void CeilingKeeper::reload(const Options& options) {
+  CeilingState loaded = load_ceiling_state(options.state_directory, ceiling::read_identity(options.probe.root));
   const std::lock_guard lock(mutex_);
   options_ = options;
-  state_ = load_ceiling_state(options_.state_directory, ceiling::read_identity(options_.probe.root));
+  if (!loaded.results.empty()) state_ = std::move(loaded);
   next_try_ = monotonic_now();
   failures_ = 0;
 }
@@ -62,8 +63,10 @@ void CeilingKeeper::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     wake_.wait_for(lock, kLook, [this] { return stopping_; });
-    if (stopping_ || !wanted()) continue;
-    if (!idle()) continue;
+    if (stopping_) return;
+    // Looked at each time: CPU use is that since the last look.
+    const bool quiet = idle();
+    if (!quiet || !wanted()) continue;
     lock.unlock();
     measure();
     lock.lock();
@@ -140,6 +143,23 @@ void CeilingKeeper::measure() {
   const MonotonicTime began = monotonic_now();
   auto measurement = probe(options);
 
+  // The file outside the lock: the capture thread asks for the bandwidth, and a disk may be slow.
+  CeilingState state;
+  const bool adoptable = measurement.ok() && measurement->adoptable();
+  if (adoptable) {
+    // What `rooflined membw --adopt` wrote meanwhile counts, too.
+    state = load_ceiling_state(directory, ceiling::read_identity(options.root));
+    if (state.results.empty()) state = remembered();
+    state.add(confirmed_result(*measurement, wall_now()));
+    if (const Status saved = save_ceiling_state(directory, state); !saved) {
+      log::warning("the ceiling is not remembered across a restart: {}", saved.error().message());
+    }
+    log::info("ceiling {:.2f} GB/s ({}, {} threads)", state.adopted()->ceiling / 1e9, state.adopted()->kernel,
+              state.adopted()->threads);
+  } else if (measurement) {
+    log::warning("the measurement was not stable and is not adopted ({})", ceiling::verdict_name(measurement->verdict));
+  }
+
   const std::lock_guard lock(mutex_);
   const bool stopped = !measurement && measurement.error().code == ErrorCode::kBusy;
   last_run_ = CollectorSnapshot{"ceiling", measurement.ok() || stopped, to_seconds(monotonic_now() - began)};
@@ -155,21 +175,14 @@ void CeilingKeeper::measure() {
     return;
   }
   blocked_["memory"] = false;
+  record(adoptable ? Outcome::kAdopted : Outcome::kUnstable);
+  if (adoptable) state_ = std::move(state);
   last_ = std::move(*measurement);
-  if (!last_->adoptable()) {
-    record(Outcome::kUnstable);
-    log::warning("the measurement was not stable and is not adopted ({})", ceiling::verdict_name(last_->verdict));
-    return;
-  }
-  // What `rooflined membw --adopt` wrote meanwhile counts, too.
-  state_ = load_ceiling_state(directory, ceiling::read_identity(options.root));
-  state_.add(confirmed_result(*last_, wall_now()));
-  record(Outcome::kAdopted);
-  if (const Status saved = save_ceiling_state(directory, state_); !saved) {
-    log::warning("the ceiling is not remembered across a restart: {}", saved.error().message());
-  }
-  log::info("ceiling {:.2f} GB/s ({}, {} threads)", state_.adopted()->ceiling / 1e9, state_.adopted()->kernel,
-            state_.adopted()->threads);
+}
+
+CeilingState CeilingKeeper::remembered() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
 }
 
 std::optional<Duration> CeilingKeeper::age(WallTime now) const {

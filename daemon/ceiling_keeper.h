@@ -69,6 +69,7 @@ class CeilingKeeper {
   void record(Outcome outcome);
   Result<ceiling::Measurement> probe(const ceiling::Options& options);
   std::optional<Duration> age(WallTime now) const;
+  CeilingState remembered() const;
 
   const Activity& activity_;
   mutable std::mutex mutex_;
