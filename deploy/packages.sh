@@ -57,7 +57,7 @@ unpack_package() {
   fi
   apt_update_once
   mkdir -p "$directory"
-  (cd "$directory" && apt-get download -q "$name" && dpkg -x "$name"_*.deb . && rm -f "$name"_*.deb)
+  (cd "$directory" && apt-get download -q -o APT::Sandbox::User=root "$name" && dpkg -x "$name"_*.deb . && rm -f "$name"_*.deb)
 }
 
 # True where the packages of packages_lint exist.

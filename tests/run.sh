@@ -44,6 +44,8 @@ fi
 tools=$root/build/tools
 export PATH="$PATH:$tools/usr/bin"
 command -v prometheus >/dev/null || unpack_package prometheus "$tools"
+# Debian 12 has promtool in the package of Prometheus, Debian 13 in one of its own.
+command -v promtool >/dev/null || unpack_package promtool "$tools"
 
 cd "$root"
 configure_options=()
