@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <system_error>
@@ -146,6 +147,23 @@ void add_keys(std::vector<std::string>& out, std::string_view section, std::span
   for (const Key<Section>& key : keys) out.push_back(fmt::format("{}.{}", section, key.name));
 }
 
+// toml++ nests a table for each part of a dotted key, and its recursion ends at tens of thousands. No line of ours has
+// more than a few dots; a table of users may have one in each hash.
+std::uint32_t line_with_too_many_dots(std::string_view text) {
+  constexpr std::size_t kDotsMax = 1000;
+  std::uint32_t line = 1;
+  std::size_t dots = 0;
+  for (const char character : text) {
+    if (character == '\n') {
+      ++line;
+      dots = 0;
+    } else if (character == '.' && ++dots > kDotsMax) {
+      return line;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::string ConfigError::text(std::string_view file) const {
@@ -156,6 +174,10 @@ ConfigResult read_config_text(std::string_view text) {
   ConfigResult result;
   if (text.size() > kTextMax) {
     result.errors.push_back({0, 0, "the file is larger than 1 MiB"});
+    return result;
+  }
+  if (const std::uint32_t line = line_with_too_many_dots(text); line != 0) {
+    result.errors.push_back({line, 1, "more than 1000 dots in a line"});
     return result;
   }
   try {
@@ -174,6 +196,12 @@ ConfigResult read_config_text(std::string_view text) {
 
 ConfigResult read_config_file(const std::string& path) {
   ConfigResult result;
+  std::error_code status_error;
+  const std::filesystem::file_status status = std::filesystem::status(path, status_error);
+  if (std::filesystem::is_fifo(status) || std::filesystem::is_socket(status)) {
+    result.errors.push_back({0, 0, "not a file"});  // opening it would wait for a writer
+    return result;
+  }
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string text;

@@ -128,6 +128,17 @@ void CaptureLoop::tell_activity(MonotonicTime now) {
   }
 }
 
+void CaptureLoop::tell_exceeded(const std::vector<TargetSnapshot>& targets) {
+  std::set<std::string> now;
+  for (const TargetSnapshot& target : targets) {
+    if (!target.ceiling_exceeded) continue;
+    now.insert(target.target);
+    if (exceeded_.contains(target.target)) continue;
+    log::warning("target {}: MBU is at or above the measured ceiling; the ceiling is a lower bound", target.target);
+  }
+  exceeded_ = std::move(now);
+}
+
 void CaptureLoop::publish() {
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->taken_at = wall_now();
@@ -137,6 +148,7 @@ void CaptureLoop::publish() {
       if (target.memory == "ram" && target.up) target.caveats.emplace_back("ceiling_stale");
     }
   }
+  tell_exceeded(snapshot->targets);
   snapshot->node_ratios = Targets::node_ratios(snapshot->targets);
   snapshot->collectors = identifier_.collectors();
   ceiling_.describe(snapshot->taken_at, *snapshot);

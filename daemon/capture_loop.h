@@ -19,6 +19,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -51,6 +53,8 @@ class CaptureLoop {
   void take_news();
   void tell_activity(MonotonicTime now);
   void publish();
+  // A log line when a target's MBU rises above 1.
+  void tell_exceeded(const std::vector<TargetSnapshot>& targets);
 
   tap::LiveOptions capture_;
   std::unique_ptr<tap::PacketSource> source_;  // null while the capture is down
@@ -62,6 +66,7 @@ class CaptureLoop {
   std::uint64_t dropped_before_ = 0;  // by sources that failed
   MonotonicTime reopen_at_;
   Duration reopen_pause_{0};
+  std::set<std::string> exceeded_;
   double round_seconds_ = 0;  // of the last round, its wait for packets included
 
   std::mutex settings_mutex_;

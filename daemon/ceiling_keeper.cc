@@ -186,8 +186,12 @@ CeilingState CeilingKeeper::remembered() const {
 }
 
 std::optional<Duration> CeilingKeeper::age(WallTime now) const {
+  // A clock that was wrong then or is wrong now: the result has no age that could be told, and is measured again.
+  constexpr Duration kFutureMax = std::chrono::hours(1);
+  constexpr Duration kUnknownAge = std::chrono::hours(24 * 365);
   if (state_.results.empty()) return std::nullopt;
-  return std::max(Duration(0), now - state_.results.back().measured_at);
+  const Duration since = now - state_.results.back().measured_at;
+  return since < -kFutureMax ? kUnknownAge : std::max(Duration(0), since);
 }
 
 std::optional<BytesPerSecond> CeilingKeeper::bandwidth() const {

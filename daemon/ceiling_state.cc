@@ -67,8 +67,14 @@ ConfirmedResult result_from_json(const Json& json) {
 }
 
 bool possible(const ConfirmedResult& result) {
-  return std::isfinite(result.ceiling) && result.ceiling > 0 && std::isfinite(result.median) && result.median > 0 &&
-         result.median <= result.ceiling && result.threads > 0;
+  // From a megabyte to a petabyte per second, on a machine of this century.
+  constexpr BytesPerSecond kCeilingMin = 1e6;
+  constexpr BytesPerSecond kCeilingMax = 1e15;
+  constexpr unsigned kThreadsMax = 1 << 16;
+  constexpr WallTime kMeasuredMax = WallTime::from_ns(4'102'444'800'000'000'000);  // 2100-01-01
+  return result.ceiling >= kCeilingMin && result.ceiling <= kCeilingMax && result.median > 0 &&
+         result.median <= result.ceiling && result.threads > 0 && result.threads <= kThreadsMax &&
+         result.measured_at.ns() > 0 && result.measured_at < kMeasuredMax;
 }
 
 Result<std::string> read_text(const std::string& path) {

@@ -3,6 +3,7 @@
 #include "collectors/model/gguf_model.h"
 #include "daemon/commands.h"
 #include "daemon/inspect_report.h"
+#include "daemon/number_option.h"
 
 #include <fmt/format.h>
 
@@ -52,9 +53,9 @@ void add_inspect_command(CLI::App& app, int& exit_status) {
       app.add_subcommand("inspect", "Show what a model file is and what a decode pass reads of it");
   command->add_option("MODEL", arguments->path, "A GGUF file, any shard of it")->required();
   command->add_option("--batch", arguments->options.batch, "Sequences in a pass (default 1)")
-      ->check(CLI::Range(1.0, 1e6));
+      ->check(number_between(1, 1e6));
   command->add_option("--context", arguments->options.context, "Tokens of context that a sequence reads (default 4096)")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(number_between(0, 1e9));
   command->add_option("--kv-cache-type", arguments->kv_cache_type,
                       fmt::format("Type of the KV cache, or of K,V (default f16): {}", model::kKvCacheTypeNames));
   command->add_flag("--json", arguments->json, "One JSON object on stdout");

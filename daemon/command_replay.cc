@@ -3,6 +3,7 @@
 #include "collectors/tap/packet_source.h"
 #include "daemon/commands.h"
 #include "daemon/model_geometry.h"
+#include "daemon/number_option.h"
 #include "daemon/replay_report.h"
 #include "daemon/signals.h"
 #include "daemon/trace_file.h"
@@ -132,7 +133,7 @@ void add_replay_command(CLI::App& app, int& exit_status) {
       ->check(CLI::Range(1, 65535));
   command->add_option("--model", options->model, "model file of the server, for bytes and MBU");
   command->add_option("--ceiling", options->ceiling, "bandwidth of the memory in bytes/s, for MBU")
-      ->check(CLI::PositiveNumber);
+      ->check(number_between(1e6, 1e15));
   command->add_option("--kv-cache-type", options->kv_cache_type, "type of the KV cache: T, or K,V (default f16)");
   command->add_flag("--json", options->json, "print one JSON object");
   command->callback([options, &exit_status] { exit_status = replay(*options); });

@@ -142,7 +142,9 @@ class Daemon {
       log::error("the settings are refused; the running ones stay");
     } else {
       if (needs_restart(settings_, settings)) {
-        log::warning("[web], [state], [capture] and [windows] change with a restart only; the rest is reloaded");
+        log::warning(
+            "[web], [state], [capture], [windows] and a target's port, name, replicas, pipeline_parallel and "
+            "speculative change with a restart only; the rest is reloaded");
       }
       settings.web = settings_.web;
       settings.state = settings_.state;

@@ -3,6 +3,7 @@
 #include "collectors/server/identify.h"
 #include "collectors/server/process.h"
 #include "daemon/clock.h"
+#include "daemon/listeners.h"
 #include "daemon/model_geometry.h"
 #include "metrics/base/log.h"
 
@@ -16,6 +17,7 @@ namespace rooflined::daemon {
 namespace {
 
 constexpr Duration kWatchEvery = std::chrono::seconds(5);
+constexpr Duration kAskAgainAfter = std::chrono::seconds(10);
 // A server that starts answers late, one that loads a model later: 2 s, 8 s, 32 s, 128 s.
 constexpr unsigned kAttemptsMax = 5;
 constexpr Duration kRetryFirst = std::chrono::seconds(2);
@@ -85,10 +87,13 @@ void Identifier::stop() {
 void Identifier::ask(const Endpoint& endpoint, ServerFamily family) {
   {
     const std::lock_guard lock(mutex_);
-    watched_[endpoint].family = family;
+    Watched& watched = watched_[endpoint];
+    watched.family = family;
+    // Two builds behind one port would have us ask with every response.
+    const MonotonicTime due = std::max(monotonic_now(), watched.asked_at + kAskAgainAfter);
     const bool waiting = std::any_of(questions_.begin(), questions_.end(),
                                      [&](const Question& question) { return question.endpoint == endpoint; });
-    if (!waiting) questions_.push_front(Question{endpoint, family, 0, monotonic_now()});
+    if (!waiting) questions_.push_front(Question{endpoint, family, 0, due});
   }
   wake_.notify_all();
 }
@@ -204,6 +209,7 @@ void Identifier::answer(const Question& question) {
   const MonotonicTime asked_at = monotonic_now();
   TargetFacts facts = find_facts(config, question, answered);
   const std::lock_guard lock(mutex_);
+  watched_[question.endpoint].asked_at = asked_at;
   last_ = CollectorSnapshot{"server", answered, to_seconds(monotonic_now() - asked_at)};
   news_.push_back(News{question.endpoint, std::move(facts), std::nullopt});
   if (answered || question.attempt + 1 >= kAttemptsMax) return;
@@ -214,15 +220,10 @@ void Identifier::answer(const Question& question) {
 }
 
 void Identifier::watch() {
-  constexpr std::size_t kTableBytesMax = 16 * 1024 * 1024;
-  const std::string tables[] = {read_text("/proc/net/tcp", kTableBytesMax),
-                                read_text("/proc/net/tcp6", kTableBytesMax)};
+  const Listeners listeners = Listeners::read();
   const std::lock_guard lock(mutex_);
   for (auto& [endpoint, watched] : watched_) {
-    std::uint64_t inode = 0;
-    for (const std::string& table : tables) {
-      if (inode == 0) inode = server::listening_inode(table, endpoint).value_or(0);
-    }
+    const std::uint64_t inode = listeners.inode(endpoint);
     const bool visible = watched.inode != 0 || inode != 0;
     const bool up = inode != 0 || !visible;
     // Another socket on the same port is another server, or the same one started again.

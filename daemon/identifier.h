@@ -59,6 +59,7 @@ class Identifier {
     ServerFamily family = ServerFamily::kUnknown;
     std::uint64_t inode = 0;  // of the listening socket; 0: never seen from here (another network namespace)
     bool up = true;
+    MonotonicTime asked_at;  // the epoch: never
   };
 
   void run();

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   try {
     CLI::App app("Measures how much of a node's memory bandwidth LLM token generation uses (MBU).", "rooflined");
     app.set_version_flag("--version", std::string("rooflined ") + ROOFLINED_VERSION);
-    app.require_subcommand(1);
+    app.require_subcommand(0, 1);
     add_run_command(app, exit_status);
     add_replay_command(app, exit_status);
     add_membw_command(app, exit_status);
@@ -24,6 +24,11 @@ int main(int argc, char** argv) {
     add_check_config_command(app, exit_status);
     try {
       app.parse(argc, argv);
+      if (app.get_subcommands().empty()) {
+        std::fprintf(stderr,
+                     "rooflined: a command is needed: run, replay, membw, inspect or check-config (see --help)\n");
+        return 2;
+      }
     } catch (const CLI::ParseError& error) {
       if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
       std::fprintf(stderr, "rooflined: %s (see rooflined --help)\n", error.what());

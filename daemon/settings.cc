@@ -1,8 +1,14 @@
 #include "daemon/settings.h"
 
+#include "daemon/listeners.h"
+
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
 #include <system_error>
+#include <tuple>
 
 namespace rooflined::daemon {
 
@@ -72,6 +78,11 @@ LineOptions line_options(const config::Config& settings) {
   }
   options.targets.settings = target_settings(settings);
   options.targets.gpu_present = gpu_present();
+  options.targets.same_listener = [](const Endpoint& known, const Endpoint& seen) {
+    const Listeners listeners = Listeners::read();
+    const std::uint64_t inode = listeners.inode(known);
+    return inode != 0 && inode == listeners.inode(seen);
+  };
   return options;
 }
 
@@ -100,6 +111,14 @@ CeilingKeeper::Options ceiling_options(const config::Config& settings) {
 }
 
 bool needs_restart(const config::Config& running, const config::Config& wanted) {
+  const auto fixed = [](const config::Config& settings) {
+    std::set<std::tuple<std::uint16_t, std::string, unsigned, unsigned, std::optional<bool>>> targets;
+    for (const config::TargetConfig& target : settings.targets) {
+      targets.emplace(target.port, target.name, target.replicas, target.pipeline_parallel, target.speculative);
+    }
+    return targets;
+  };
+  if (fixed(running) != fixed(wanted)) return true;
   return !(running.web == wanted.web && running.state == wanted.state && running.capture == wanted.capture &&
            running.windows == wanted.windows);
 }

@@ -26,6 +26,8 @@ bool lives_on_gpu(ServerFamily family) {
   }
 }
 
+constexpr const char* kUnknownModel = "unknown";
+
 // "/models/m.gguf" and "org/name" are shown by their last component.
 std::string last_component(const std::string& name) {
   const std::size_t slash = name.find_last_of('/');
@@ -39,13 +41,22 @@ Targets::Targets(const Options& options, std::function<void(const Found&)> on_fo
     : options_(options), on_found_(std::move(on_found)), observer_for_(std::move(observer_for)) {}
 
 void Targets::on_begin(const ExchangeBegin& begin) {
-  const auto known = targets_.find(begin.server);
-  if (known == targets_.end()) {
+  if (Target* target = find(begin.server)) {
+    join(begin.exchange, *target, begin);
+  } else {
     waiting_.emplace(begin.exchange, begin);
-    return;
   }
-  owner_.emplace(begin.exchange, known->second.get());
-  known->second->books->begin(begin);
+}
+
+void Targets::join(ExchangeId exchange, Target& target, const ExchangeBegin& begin) {
+  owner_.emplace(exchange, Owner{&target, target.books.get()});
+  target.books->begin(begin);
+}
+
+Targets::Target* Targets::find(const Endpoint& seen) {
+  const auto alias = aliases_.find(seen);
+  const auto known = targets_.find(alias == aliases_.end() ? seen : alias->second);
+  return known == targets_.end() ? nullptr : known->second.get();
 }
 
 void Targets::on_recognised(ExchangeId exchange, ServerFamily family, std::string_view version) {
@@ -58,41 +69,43 @@ void Targets::on_recognised(ExchangeId exchange, ServerFamily family, std::strin
       ++exchanges_refused_;
       return;
     }
-    owner_.emplace(exchange, added);
-    added->books->begin(begin);
+    join(exchange, *added, begin);
   }
-  Target* target = target_of(exchange);
-  if (target == nullptr) return;
+  const auto owner = owner_.find(exchange);
+  if (owner == owner_.end()) return;
+  Target* target = owner->second.target;
   if (family != ServerFamily::kUnknown && target->family == ServerFamily::kUnknown) target->family = family;
-  if (!version.empty() && target->version != version) {
-    const bool restarted = !target->version.empty();
-    target->version = to_label(version);
+  if (!version.empty() && target->wire_version != version) {
+    const bool restarted = !target->wire_version.empty();
+    target->wire_version = version;
+    if (restarted || target->version.empty()) target->version = to_label(version);
     // Another build answers on the same port: ask again who it is.
     if (restarted && on_found_) on_found_(Found{target->endpoint, target->family});
   }
 }
 
 Targets::Target* Targets::find_or_add(const Endpoint& endpoint, ServerFamily family, LineTime now) {
-  const auto known = targets_.find(endpoint);
-  if (known != targets_.end()) return known->second.get();
+  if (Target* known = find(endpoint)) return known;
+  for (const auto& [other, known] : targets_) {
+    constexpr std::size_t kAliasesMax = 1024;
+    if (other.port != endpoint.port || !options_.same_listener || aliases_.size() >= kAliasesMax) continue;
+    if (!options_.same_listener(other, endpoint)) continue;
+    aliases_.emplace(endpoint, other);
+    return known.get();
+  }
   if (targets_.size() >= options_.targets_max) return nullptr;
   auto target = std::make_unique<Target>();
   target->endpoint = endpoint;
   target->family = family;
   target->began = now;
-  target->model = "unknown";
+  target->model = kUnknownModel;
   target->settings = settings_of(endpoint.port);
-  EngineBooks::Options books;
-  books.windows = options_.windows;
-  books.ledger.replicas = target->settings.replicas * target->settings.pipeline_parallel;
-  books.ledger.speculates = target->settings.speculates;
-  target->books = std::make_unique<EngineBooks>(books, now, observer_for_ ? observer_for_(endpoint) : nullptr);
+  target->books = new_books(*target, now);
   Target* added = targets_.emplace(endpoint, std::move(target)).first->second.get();
   // Requests of other connections to the same server wait for their first frame, too.
   for (auto it = waiting_.begin(); it != waiting_.end();) {
     if (it->second.server == endpoint) {
-      owner_.emplace(it->first, added);
-      added->books->begin(it->second);
+      join(it->first, *added, it->second);
       it = waiting_.erase(it);
     } else {
       ++it;
@@ -102,38 +115,66 @@ Targets::Target* Targets::find_or_add(const Endpoint& endpoint, ServerFamily fam
   return added;
 }
 
-Targets::Target* Targets::target_of(ExchangeId exchange) {
+std::unique_ptr<EngineBooks> Targets::new_books(const Target& target, LineTime now) {
+  EngineBooks::Options books;
+  books.windows = options_.windows;
+  books.ledger.replicas = target.settings.replicas * target.settings.pipeline_parallel;
+  books.ledger.speculates = target.settings.speculates;
+  return std::make_unique<EngineBooks>(books, now, observer_for_ ? observer_for_(target.endpoint) : nullptr);
+}
+
+// Another model on the same port: books of its own, so that no count moves from one label to another.
+void Targets::retire(Target& target) {
+  constexpr std::size_t kRetiredMax = 8;
+  const LineTime now = std::max(now_, target.began);
+  target.retired.push_back(Retired{target.model, now, std::move(target.books)});
+  target.books = new_books(target, now);
+  const bool drained = target.retired.front().books->exchanges_in_flight() == 0;
+  if (target.retired.size() > kRetiredMax && drained) target.retired.erase(target.retired.begin());
+}
+
+void Targets::forget_retired(Target& target, LineTime now) {
+  std::erase_if(target.retired, [&](const Retired& retired) {
+    return now - retired.since > options_.forget_after && retired.books->exchanges_in_flight() == 0;
+  });
+}
+
+EngineBooks* Targets::books_of(ExchangeId exchange) {
   const auto owner = owner_.find(exchange);
-  return owner == owner_.end() ? nullptr : owner->second;
+  return owner == owner_.end() ? nullptr : owner->second.books;
 }
 
 void Targets::on_tokens(const TokenEvent& event) {
-  if (Target* target = target_of(event.exchange)) target->books->tokens(event);
+  if (EngineBooks* books = books_of(event.exchange)) books->tokens(event);
 }
 
 void Targets::on_prompt_tokens(ExchangeId exchange, std::uint64_t tokens, LineTime at) {
-  if (Target* target = target_of(exchange)) target->books->prompt_tokens(exchange, tokens, at);
+  if (EngineBooks* books = books_of(exchange)) books->prompt_tokens(exchange, tokens, at);
 }
 
 void Targets::on_loss(ExchangeId exchange, LineTime at) {
-  if (Target* target = target_of(exchange)) target->books->loss(exchange, at);
+  if (EngineBooks* books = books_of(exchange)) books->loss(exchange, at);
 }
 
 void Targets::on_end(const ExchangeEnd& end) {
   waiting_.erase(end.exchange);
   const auto owner = owner_.find(end.exchange);
   if (owner == owner_.end()) return;
-  owner->second->books->end(end);
+  owner->second.books->end(end);
   owner_.erase(owner);
 }
 
 void Targets::advance_to(LineTime now) {
+  now_ = now;
   for (auto it = targets_.begin(); it != targets_.end();) {
     Target& target = *it->second;
     target.books->advance_to(now);
+    for (const Retired& retired : target.retired) retired.books->advance_to(now);
+    if (!target.retired.empty()) forget_retired(target, now);
     if (target.name.empty() && (target.asked || now - target.began > options_.identity_wait)) name(target);
     const bool forgotten = target.gone_since && now - *target.gone_since > options_.forget_after &&
-                           target.books->exchanges_in_flight() == 0;
+                           target.books->exchanges_in_flight() == 0 && target.retired.empty();
+    if (forgotten) std::erase_if(aliases_, [&](const auto& alias) { return alias.second == target.endpoint; });
     it = forgotten ? targets_.erase(it) : std::next(it);
   }
 }
@@ -141,12 +182,16 @@ void Targets::advance_to(LineTime now) {
 void Targets::finish() {
   for (auto& [endpoint, target] : targets_) {
     target->books->finish();
+    for (const Retired& retired : target->retired) retired.books->finish();
     if (target->name.empty()) name(*target);
   }
 }
 
 void Targets::lose_everywhere(LineTime at) {
-  for (auto& [endpoint, target] : targets_) target->books->loss_everywhere(at);
+  for (auto& [endpoint, target] : targets_) {
+    target->books->loss_everywhere(at);
+    for (const Retired& retired : target->retired) retired.books->loss_everywhere(at);
+  }
 }
 
 void Targets::name(Target& target) {
@@ -168,7 +213,14 @@ void Targets::learn(const Endpoint& endpoint, const TargetFacts& facts) {
   target.asked = true;
   if (facts.family != ServerFamily::kUnknown) target.family = facts.family;
   if (!facts.version.empty()) target.version = to_label(facts.version);
-  if (!facts.model.empty()) target.model = last_component(facts.model);
+  if (!facts.model.empty()) {
+    const std::string model = last_component(facts.model);
+    if (target.model != kUnknownModel && target.model != model) {
+      log::info("target {}: model {} instead of {}", target.name, model, target.model);
+      retire(target);
+    }
+    target.model = model;
+  }
   if (facts.geometry != nullptr) target.books->set_geometry(facts.geometry);
 }
 
@@ -242,13 +294,31 @@ TargetSnapshot Targets::snapshot_of(const Target& target, std::optional<BytesPer
   return snapshot;
 }
 
+TargetSnapshot Targets::retired_snapshot(const Target& target, const Retired& retired) {
+  TargetSnapshot snapshot = retired.books->snapshot(std::nullopt);
+  snapshot.target = target.name;
+  snapshot.server = family_name(target.family);
+  snapshot.model = retired.model;
+  snapshot.port = target.endpoint.port;
+  snapshot.retired = true;
+  snapshot.up = false;
+  snapshot.windows.clear();
+  snapshot.caveats.clear();
+  snapshot.geometry.reset();
+  return snapshot;
+}
+
 std::vector<TargetSnapshot> Targets::snapshots(std::optional<BytesPerSecond> ceiling) const {
   std::vector<TargetSnapshot> snapshots;
   for (const auto& [endpoint, target] : targets_) {
-    if (!target->name.empty()) snapshots.push_back(snapshot_of(*target, ceiling));
+    if (target->name.empty()) continue;
+    snapshots.push_back(snapshot_of(*target, ceiling));
+    for (auto retired = target->retired.rbegin(); retired != target->retired.rend(); ++retired) {
+      snapshots.push_back(retired_snapshot(*target, *retired));
+    }
   }
-  std::sort(snapshots.begin(), snapshots.end(),
-            [](const TargetSnapshot& a, const TargetSnapshot& b) { return a.target < b.target; });
+  std::stable_sort(snapshots.begin(), snapshots.end(),
+                   [](const TargetSnapshot& a, const TargetSnapshot& b) { return a.target < b.target; });
   return snapshots;
 }
 

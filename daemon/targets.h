@@ -55,6 +55,9 @@ class Targets final : public ExchangeSink {
     // A target is shown without an answer after this long.
     Duration identity_wait = std::chrono::seconds(3);
     Duration forget_after = std::chrono::hours(1);
+    // True where one socket listens for both: a server on all addresses is one engine, whichever of them a client uses.
+    // Asked once for each new address; may be empty.
+    std::function<bool(const Endpoint& known, const Endpoint& seen)> same_listener;
   };
 
   struct Found {
@@ -106,10 +109,17 @@ class Targets final : public ExchangeSink {
   std::vector<View> views(std::optional<BytesPerSecond> ceiling) const;
 
  private:
+  // Books of a model that the server no longer serves: its counters stay for a while, under its own name.
+  struct Retired {
+    std::string model;
+    LineTime since;
+    std::unique_ptr<EngineBooks> books;
+  };
   struct Target {
     Endpoint endpoint;
     ServerFamily family = ServerFamily::kUnknown;
     std::string version;
+    std::string wire_version;  // as the responses say; the server's own word goes before it
     std::string model;
     std::string name;  // empty until shown
     TargetSettings settings;
@@ -117,22 +127,35 @@ class Targets final : public ExchangeSink {
     bool asked = false;
     std::optional<LineTime> gone_since;
     std::unique_ptr<EngineBooks> books;
+    std::vector<Retired> retired;  // newest last
+  };
+  struct Owner {
+    Target* target;
+    EngineBooks* books;
   };
 
-  Target* target_of(ExchangeId exchange);
+  EngineBooks* books_of(ExchangeId exchange);
+  Target* find(const Endpoint& seen);
+  std::unique_ptr<EngineBooks> new_books(const Target& target, LineTime now);
+  void join(ExchangeId exchange, Target& target, const ExchangeBegin& begin);
+  void retire(Target& target);
+  void forget_retired(Target& target, LineTime now);
   Target* find_or_add(const Endpoint& endpoint, ServerFamily family, LineTime now);
   void name(Target& target);
   TargetSettings settings_of(std::uint16_t port) const;
   Device device_of(const Target& target) const;
   std::optional<BytesPerSecond> bandwidth_of(const Target& target, std::optional<BytesPerSecond> ceiling) const;
   TargetSnapshot snapshot_of(const Target& target, std::optional<BytesPerSecond> ceiling) const;
+  static TargetSnapshot retired_snapshot(const Target& target, const Retired& retired);
 
   Options options_;
   std::function<void(const Found&)> on_found_;
   std::function<RecordObserver*(const Endpoint&)> observer_for_;
   std::map<Endpoint, std::unique_ptr<Target>> targets_;
   std::unordered_map<ExchangeId, ExchangeBegin> waiting_;  // not recognised yet
-  std::unordered_map<ExchangeId, Target*> owner_;
+  std::unordered_map<ExchangeId, Owner> owner_;
+  std::map<Endpoint, Endpoint> aliases_;  // other addresses of a target's listener
+  LineTime now_ = LineTime::min();
   std::uint64_t exchanges_refused_ = 0;
 };
 

@@ -69,6 +69,9 @@ void DecodeLedger::bill(const Pending& pending) {
   if (record.bytes_known) sums.billed_tokens += record.tokens;
   sequence.settled += record.tokens;
   sink_.on_interval(record);
+  if (record.source == TokenSource::kExactLive) {
+    sink_.on_source(record.source, record.tokens, record.a, record.b);
+  }
 }
 
 // KV(c + d) − KV(c) over the tokens that are settled; later ones are billed with the right length anyway.

@@ -68,7 +68,9 @@ struct TargetSnapshot {
   std::string model;    // a name that the server lists, "unknown" where it lists none
   std::uint16_t port = 0;
   std::string memory = "ram";  // that its weights are read from: "ram" or "gpu"
-  bool up = true;              // false: every gauge but rooflined_target_up is absent
+  // An earlier model of the target of that name, which comes before it: counters only (and `up` is false).
+  bool retired = false;
+  bool up = true;  // false: every gauge but rooflined_target_up is absent
 
   // Counters since the target appeared.
   double output_tokens = 0;

@@ -48,6 +48,11 @@ std::optional<std::uint64_t> number(const json& value) {
 
 Result<json> parse(std::string_view body, std::string_view what) {
   json value = json::parse(body.begin(), body.end(), nullptr, false);
+  if (value.is_discarded()) {
+    // One byte that is not UTF-8, in a model's name say, must not cost the rest.
+    const std::string cleaned = to_label(body, 3 * body.size());
+    value = json::parse(cleaned, nullptr, false);
+  }
   if (value.is_discarded()) return Error{ErrorCode::kInvalid, std::string(what), "the answer is not JSON"};
   if (!value.is_object()) return Error{ErrorCode::kInvalid, std::string(what), "the answer is not a JSON object"};
   return value;

@@ -58,7 +58,7 @@ class ConnectionHandler {
   virtual void on_gap(Direction direction, const Gap& gap) = 0;
   // The FIN of this direction was reached in order; the other may go on.
   virtual void on_half_close(Direction direction, LineTime at) = 0;
-  // The last call.
+  // The last call, and not made after lost_interest().
   virtual void on_close(CloseCause cause, LineTime at) = 0;
   // True when this handler has seen enough to know that the connection is of no interest (TLS, HTTP/2, other traffic):
   // the TCP stage then drops it and its bytes.

@@ -125,6 +125,8 @@ void Exchange::on_frame(const Frame& frame) {
   if (reading == Reading::kNoJson && !frame.error) context_.counters.count(ParseError::kJson);
   if (reading == Reading::kUnknown && !frame.error) ++context_.counters.frames_unknown;
   if (reading == Reading::kOwn || reading == Reading::kNeutral) apply_frame(reading == Reading::kOwn);
+  // An event stream on a generation route whose first word is an error: a server of that dialect all the same.
+  if (error_ && begun_ && !ended_ && !recognised_ && dialect_ != nullptr) recognise(FrameFacts());
 }
 
 void Exchange::apply_frame(bool own) {

@@ -19,7 +19,8 @@ HttpParser::HttpParser(Direction direction, bool joined_late, const HttpLimits& 
       state_(joined_late ? State::kHunting : State::kHead),
       limits_(limits),
       counters_(counters),
-      sink_(sink) {}
+      sink_(sink),
+      hunted_bytes_max_(limits.hunted_bytes_max) {}
 
 void HttpParser::stop() noexcept {
   state_ = State::kStopped;
@@ -58,7 +59,10 @@ void HttpParser::feed(std::string_view bytes, LineTime at) {
   }
 }
 
-// Judges the first bytes of a stream. True: it is no HTTP/1.x, and that was said.
+// What a stream that began with something else than HTTP may hold before its first event.
+constexpr std::uint64_t kStrangeBytesMax = 64 * 1024;
+
+// Judges the first bytes of a stream. True: they are no start of HTTP/1.x, and what follows from that was done.
 bool HttpParser::foreign_start(LineTime at) {
   const std::string_view start = head_.view();
   ParseError why = ParseError::kNotHttp;
@@ -79,6 +83,10 @@ bool HttpParser::foreign_start(LineTime at) {
   } else {
     constexpr std::string_view kStatus = "HTTP/1.";
     if (kStatus.starts_with(start.substr(0, kStatus.size()))) return false;
+    // A response in its middle behind a handshake of somebody else, perhaps (a connection handed over): not for long.
+    hunted_bytes_max_ = std::min(hunted_bytes_max_, kStrangeBytesMax);
+    hunt_in_line(start, at);
+    return true;
   }
   sink_.on_foreign(direction_, why, at);
   stop();

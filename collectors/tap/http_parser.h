@@ -123,6 +123,7 @@ class HttpParser {
   const HttpLimits& limits_;
   HttpCounters& counters_;
   HttpParserSink& sink_;
+  std::uint64_t hunted_bytes_max_;  // before the stream is given up
 };
 
 }  // namespace rooflined::tap

@@ -66,7 +66,7 @@ std::size_t HttpParser::take_hunted(std::string_view bytes, LineTime at) {
 }
 
 void HttpParser::give_up_late(LineTime at) {
-  if (state_ != State::kHunting || hunted_ <= limits_.hunted_bytes_max) return;
+  if (state_ != State::kHunting || hunted_ <= hunted_bytes_max_) return;
   sink_.on_foreign(direction_, ParseError::kNotHttp, at);
   stop();
 }

@@ -170,6 +170,10 @@ std::vector<std::string> target_labels(const Snapshot& snapshot) {
   std::set<std::string> taken;
   for (const TargetSnapshot& target : snapshot.targets) {
     const std::string label = to_label(target.target);
+    if (target.retired && !labels.empty()) {
+      labels.push_back(labels.back());
+      continue;
+    }
     std::string unique = label;
     for (int number = 2; !taken.insert(unique).second; ++number) unique = label + "-" + std::to_string(number);
     labels.push_back(unique);

@@ -122,6 +122,7 @@ json to_json(const TargetSnapshot& target, const std::string& name, bool capture
   put(object, "port", target.port);
   put(object, "memory", target.memory);
   put(object, "up", target.up);
+  if (target.retired) put(object, "retired", true);
   put_target_counters(object, target);
   if (!target.up || !capture_up) return object;
   put(object, "active_sequences", target.active_sequences);
@@ -146,8 +147,10 @@ json to_json(const CeilingSnapshot& ceiling) {
   put(object, "median_to_best", ceiling.median_to_best);
   put(object, "age_seconds", ceiling.age_seconds);
   if (ceiling.last_success) put(object, "last_success", to_seconds(ceiling.last_success->since_epoch()));
-  put(object, "stable", ceiling.stable);
-  put(object, "suspect", ceiling.suspect);
+  if (ceiling.source == "measured") {
+    put(object, "stable", ceiling.stable);
+    put(object, "suspect", ceiling.suspect);
+  }
   put(object, "stale", ceiling.stale);
   json& cells = object["cells"] = json::array();
   for (const CeilingCellSnapshot& cell : ceiling.cells) {

@@ -245,3 +245,11 @@ TEST_CASE("files: missing, a folder, readable") {
   CHECK_FALSE(folder.missing);
   CHECK_FALSE(folder.ok());
 }
+
+TEST_CASE("a key of tens of thousands of parts is a fault of its line, and no depth of recursion") {
+  std::string text = "[web]\na";
+  for (int i = 0; i < 100'000; ++i) text += ".a";
+  const ConfigResult result = read_config_text(text + "=1\n");
+  REQUIRE(result.errors.size() == 1);
+  CHECK(result.errors[0].line == 2);
+}

@@ -89,6 +89,10 @@ TEST_CASE("each capture gives the server's own counts") {
     CHECK(target["sequence_seconds"].get<double>() == Approx(ledger["sequence_seconds"].get<double>()).epsilon(0.005));
     CHECK(target["finished"]["sequence_seconds"].get<double>() ==
           Approx(expected["server_predicted_seconds_of_finished"].get<double>()).epsilon(0.005));
+    const json& source = target["token_source"];
+    CHECK(source["exact_live"].get<double>() + source["exact_final"].get<double>() +
+              source["estimated"].get<double>() ==
+          target["output_tokens"].get<double>());
     // What bytes over busy time and bandwidth give, from the report's own figures.
     CHECK(target["mbu_ratio"].get<double>() ==
           Approx(target["decode_bytes"]["total"].get<double>() / (target["busy_seconds"].get<double>() * 50e9)));

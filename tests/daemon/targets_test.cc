@@ -209,3 +209,48 @@ TEST_CASE("the number of targets is bounded, and what exceeds it leaves nothing 
   CHECK(bench.targets.exchanges_in_flight() == 0);
   CHECK(bench.targets.exchanges_refused() == 3);
 }
+
+TEST_CASE("a server on all addresses is one target, whichever address its clients use") {
+  Targets::Options options;
+  options.same_listener = [](const Endpoint& known, const Endpoint& seen) {
+    return known.address[15] < 10 && seen.address[15] < 10;  // 1 to 9 are addresses of this host, say
+  };
+  Bench bench(options);
+  bench.exchange(1, endpoint(8080, 1), 0, ServerFamily::kLlamaCpp);
+  bench.exchange(2, endpoint(8080, 2), 100, ServerFamily::kLlamaCpp);
+  bench.exchange(3, endpoint(8080, 2), 200, ServerFamily::kLlamaCpp);
+  bench.exchange(4, endpoint(8080, 77), 300, ServerFamily::kLlamaCpp);  // a container
+  bench.targets.advance_to(at_ms(4000));
+  const auto snapshots = bench.targets.snapshots(std::nullopt);
+  REQUIRE(snapshots.size() == 2);
+  CHECK(snapshots[0].output_tokens == 6);
+  CHECK(snapshots[1].output_tokens == 2);
+  CHECK(bench.targets.exchanges_in_flight() == 0);
+}
+
+TEST_CASE("another model on the same port has counters of its own, and the first one keeps its") {
+  Bench bench;
+  bench.exchange(1, endpoint(8080), 0, ServerFamily::kLlamaCpp);
+  TargetFacts facts;
+  facts.model = "small.gguf";
+  bench.targets.learn(endpoint(8080), facts);
+  bench.begin(2, endpoint(8080), 50);
+  bench.token(2, 60);
+  facts.model = "large.gguf";
+  bench.targets.learn(endpoint(8080), facts);
+  bench.token(2, 70);  // of a stream that began before
+  bench.end(2, 71);
+  bench.exchange(3, endpoint(8080), 100, ServerFamily::kLlamaCpp);
+  bench.targets.advance_to(at_ms(4000));
+  auto snapshots = bench.targets.snapshots(100e9);
+  REQUIRE(snapshots.size() == 2);
+  CHECK(snapshots[0].model == "large.gguf");
+  CHECK(snapshots[0].output_tokens == 2);
+  CHECK_FALSE(snapshots[0].retired);
+  CHECK(snapshots[1].model == "small.gguf");
+  CHECK(snapshots[1].target == snapshots[0].target);
+  CHECK(snapshots[1].output_tokens == 4);
+  CHECK(snapshots[1].retired);
+  bench.targets.advance_to(at_ms(3'700'000));
+  CHECK(bench.targets.snapshots(100e9).size() == 1);
+}

@@ -325,3 +325,21 @@ TEST_CASE("steps that are settled are forgotten") {
   bench.ledger.finish();
   CHECK(bench.log.passes == Approx(40'000));
 }
+
+TEST_CASE("the sources of the tokens add up to the tokens") {
+  Bench bench;
+  bench.begin(1, 0);
+  for (int i = 0; i < 10; ++i) bench.ledger.tokens(1, at_ms(100 + i * 10), 2, 1, TokenSource::kExactLive);
+  bench.end(1, 201);
+  bench.begin(2, 0);
+  bench.stream(2, 100, 11, 10);
+  bench.end(2, 201, 13);
+  bench.begin(3, 0);
+  bench.stream(3, 100, 7, 10);
+  bench.end(3, 201);
+  bench.ledger.finish();
+  CHECK(bench.log.sources[TokenSource::kExactLive] == 20);
+  CHECK(bench.log.sources[TokenSource::kExactFinal] == 13);
+  CHECK(bench.log.sources[TokenSource::kEstimated] == 7);
+  CHECK(bench.log.output_tokens == 40);
+}

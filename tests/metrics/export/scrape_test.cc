@@ -206,8 +206,9 @@ TEST_CASE("histograms are cumulative and agree with their count") {
   CHECK(has(text, "rooflined_time_to_first_token_seconds_count{target=\"t\",model=\"m\"} 26"));
   CHECK(has(text, "rooflined_time_to_first_token_seconds_sum{target=\"t\",model=\"m\"} 0.3333333333333333"));
   // The first bucket of the two token latencies is at most half a millisecond.
-  CHECK(lines_with(text, "rooflined_inter_token_latency_seconds_bucket{target=\"t\",model=\"m\",le=\"0.0005\"}")
-            .size() == 1);
+  CHECK(
+      lines_with(text, "rooflined_inter_token_latency_seconds_bucket{target=\"t\",model=\"m\",le=\"0.0005\"}").size() ==
+      1);
 }
 
 TEST_CASE("numbers keep sixteen significant digits") {
@@ -245,4 +246,16 @@ TEST_CASE("the catalogue: names and labels follow the rules of Prometheus") {
     CHECK_FALSE(metric.unit.empty());
     CHECK(metric.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789") == std::string_view::npos);
   }
+}
+
+TEST_CASE("an earlier model of a target keeps its counters under the target's name") {
+  Snapshot snapshot;
+  snapshot.targets = {sample_target("t", "new.gguf", 1), sample_target("t", "old.gguf", 2)};
+  snapshot.targets[1].retired = true;
+  snapshot.targets[1].up = false;
+  const std::string text = scrape(snapshot);
+  CHECK(lines_with(text, "rooflined_output_tokens_total{target=\"t\",model=\"new.gguf\"}").size() == 1);
+  CHECK(lines_with(text, "rooflined_output_tokens_total{target=\"t\",model=\"old.gguf\"}").size() == 1);
+  CHECK(has(text, "rooflined_target_up{target=\"t\"} 1"));
+  CHECK(lines_with(text, "rooflined_target_up{").size() == 1);
 }

@@ -1,0 +1,25 @@
+// The listening sockets of this network namespace, from /proc/net/tcp and tcp6.
+
+#pragma once
+
+#include "metrics/exchange.h"
+
+#include <cstdint>
+#include <string>
+
+namespace rooflined::daemon {
+
+class Listeners {
+ public:
+  // Reads the tables now; at most 16 MiB of each.
+  static Listeners read(const std::string& proc_root = "/proc");
+
+  // The inode of the socket that listens for this address; 0 where none does (or it is in another namespace).
+  std::uint64_t inode(const Endpoint& endpoint) const;
+
+ private:
+  std::string tcp_;
+  std::string tcp6_;
+};
+
+}  // namespace rooflined::daemon
