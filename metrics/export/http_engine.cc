@@ -97,7 +97,8 @@ class HttpEngine::Server : private httplib::Server {
                                        request.get_header_value("Authorization")});
           response.status = made.status;
           for (const auto& [name, value] : made.headers) response.set_header(name, value);
-          response.set_content(std::move(made.body), made.content_type);
+          response.body = std::move(made.body);
+          response.set_header("Content-Type", made.content_type);
           return HandlerResponse::Handled;
         });
     set_exception_handler([](const httplib::Request&, httplib::Response& response, const std::exception_ptr&) {
