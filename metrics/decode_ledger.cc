@@ -10,79 +10,49 @@ namespace rooflined {
 DecodeLedger::DecodeLedger(const Options& options, LedgerSink& sink) : options_(options), sink_(sink) {}
 
 void DecodeLedger::request(ExchangeId exchange, LineTime at) {
-  Input input;
-  input.at = at;
-  input.kind = Kind::kRequest;
-  input.id = exchange;
-  enqueue(input);
+  enqueue({.at = at, .kind = Kind::kRequest, .id = exchange});
 }
 
 void DecodeLedger::request_over(ExchangeId exchange, LineTime at) {
-  Input input;
-  input.at = at;
-  input.kind = Kind::kRequestOver;
-  input.id = exchange;
-  enqueue(input);
+  enqueue({.at = at, .kind = Kind::kRequestOver, .id = exchange});
 }
 
 void DecodeLedger::begin(SequenceId sequence, ExchangeId exchange, LineTime at, double prompt_tokens, bool whole) {
-  Input input;
-  input.at = at;
-  input.kind = Kind::kBegin;
-  input.id = sequence;
-  input.exchange = exchange;
-  input.value = prompt_tokens;
-  input.whole = whole;
-  enqueue(input);
+  enqueue(
+      {.at = at, .kind = Kind::kBegin, .whole = whole, .id = sequence, .exchange = exchange, .value = prompt_tokens});
 }
 
 void DecodeLedger::tokens(SequenceId sequence, LineTime at, std::uint32_t count, std::uint32_t frames,
                           TokenSource source) {
-  Input input;
-  input.at = at;
-  input.kind = Kind::kTokens;
-  input.id = sequence;
-  input.value = count;
-  input.frames = frames;
-  input.source = source;
-  enqueue(input);
+  enqueue({.at = at,
+           .kind = Kind::kTokens,
+           .source = source,
+           .frames = frames,
+           .id = sequence,
+           .value = static_cast<double>(count)});
 }
 
 void DecodeLedger::late_prompt(SequenceId sequence, LineTime at, double prompt_tokens) {
-  Input input;
-  input.at = at;
-  input.kind = Kind::kPrompt;
-  input.id = sequence;
-  input.value = prompt_tokens;
-  enqueue(input);
+  enqueue({.at = at, .kind = Kind::kPrompt, .id = sequence, .value = prompt_tokens});
 }
 
 void DecodeLedger::loss(SequenceId sequence, LineTime at) {
-  Input input;
-  input.at = at;
-  input.kind = Kind::kLoss;
-  input.id = sequence;
-  enqueue(input);
+  enqueue({.at = at, .kind = Kind::kLoss, .id = sequence});
 }
 
 void DecodeLedger::loss_everywhere(LineTime at) {
-  Input input;
-  input.at = at;
-  input.kind = Kind::kLossEverywhere;
-  enqueue(input);
+  enqueue({.at = at, .kind = Kind::kLossEverywhere});
 }
 
 void DecodeLedger::end(SequenceId sequence, LineTime at, Outcome outcome, std::optional<std::uint64_t> total,
                        std::optional<LineTime> finished_at) {
-  Input input;
-  input.at = at;
-  input.kind = Kind::kEnd;
-  input.id = sequence;
-  input.outcome = outcome;
-  input.has_total = total.has_value();
-  input.value = static_cast<double>(total.value_or(0));
-  if (finished_at) input.finished_at = *finished_at;
-  enqueue(input);
+  enqueue({.at = at,
+           .kind = Kind::kEnd,
+           .outcome = outcome,
+           .has_total = total.has_value(),
+           .id = sequence,
+           .value = static_cast<double>(total.value_or(0)),
+           .finished_at = finished_at.value_or(LineTime::min())});
 }
 
 void DecodeLedger::enqueue(const Input& input) {
