@@ -110,6 +110,7 @@ void CaptureLoop::reopen(MonotonicTime now) {
 void CaptureLoop::take_news() {
   for (const Identifier::News& news : identifier_.take_news()) {
     if (news.facts) line_.targets().learn(news.endpoint, *news.facts);
+    if (news.restarted_at) line_.targets().set_restarted(news.endpoint, *news.restarted_at);
     const auto line_now = line_.tap().now();
     if (news.up && line_now) line_.targets().set_up(news.endpoint, *news.up, *line_now);
   }

@@ -128,7 +128,8 @@ int replay(const ReplayOptions& options) {
 void add_replay_command(CLI::App& app, int& exit_status) {
   auto* command = app.add_subcommand("replay", "Runs a capture file through the whole line and prints what it shows");
   auto options = std::make_shared<ReplayOptions>();
-  command->add_option("CAPTURE", options->capture, "pcap or pcapng file")->required();
+  command->add_option("CAPTURE", options->capture, "pcap or pcapng file, or a trace of `rooflined run --trace`")
+      ->required();
   command->add_option("--port", options->ports, "port of a server, instead of the usual ones; may be repeated")
       ->check(CLI::Range(1, 65535));
   command->add_option("--model", options->model, "model file of the server, for bytes and MBU");

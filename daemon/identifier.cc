@@ -211,7 +211,7 @@ void Identifier::answer(const Question& question) {
   const std::lock_guard lock(mutex_);
   watched_[question.endpoint].asked_at = asked_at;
   last_ = CollectorSnapshot{"server", answered, to_seconds(monotonic_now() - asked_at)};
-  news_.push_back(News{question.endpoint, std::move(facts), std::nullopt});
+  news_.push_back(News{question.endpoint, std::move(facts), std::nullopt, std::nullopt});
   if (answered || question.attempt + 1 >= kAttemptsMax) return;
   Question again = question;
   ++again.attempt;
@@ -228,7 +228,8 @@ void Identifier::watch() {
     const bool up = inode != 0 || !visible;
     // Another socket on the same port is another server, or the same one started again.
     const bool restarted = watched.inode != 0 && inode != 0 && inode != watched.inode;
-    if (up != watched.up) news_.push_back(News{endpoint, std::nullopt, up});
+    const std::optional<WallTime> restarted_at = restarted ? std::optional(wall_now()) : std::nullopt;
+    if (up != watched.up || restarted) news_.push_back(News{endpoint, std::nullopt, up, restarted_at});
     if (restarted && watched.up) questions_.push_back(Question{endpoint, watched.family, 0, monotonic_now()});
     watched.up = up;
     if (inode != 0) watched.inode = inode;

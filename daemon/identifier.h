@@ -30,6 +30,7 @@ class Identifier {
     Endpoint endpoint;
     std::optional<TargetFacts> facts;
     std::optional<bool> up;
+    std::optional<WallTime> restarted_at;
   };
 
   explicit Identifier(const config::Config& config);

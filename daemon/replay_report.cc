@@ -156,8 +156,9 @@ std::string replay_table(const json& report) {
     if (mbu.is_number() && mbu.get<double>() > 1) {
       line("MBU", "at or above the measured ceiling");
     } else {
-      line("MBU",
-           mbu.is_number() ? fmt::format("{:.1f} %", mbu.get<double>() * 100) : "- (needs --model and --ceiling)");
+      line("MBU", mbu.is_number()                      ? fmt::format("{:.1f} %", mbu.get<double>() * 100)
+                  : target["decode_bytes"].is_object() ? "- (needs --ceiling)"
+                                                       : "- (needs --model and --ceiling)");
     }
     for (const json& caveat : target["caveats"]) line("caveat", caveat.get<std::string>());
   }

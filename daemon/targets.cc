@@ -234,6 +234,13 @@ void Targets::set_up(const Endpoint& endpoint, bool up, LineTime now) {
   if (up && on_found_) on_found_(Found{endpoint, target.family});
 }
 
+void Targets::set_restarted(const Endpoint& endpoint, WallTime at) {
+  const auto known = targets_.find(endpoint);
+  if (known == targets_.end()) return;
+  known->second->restarted_at = at;
+  log::info("target {}: the server was restarted", known->second->name);
+}
+
 TargetSettings Targets::settings_of(std::uint16_t port) const {
   for (const TargetSettings& settings : options_.settings) {
     if (settings.port == port) return settings;
@@ -284,6 +291,7 @@ TargetSnapshot Targets::snapshot_of(const Target& target, std::optional<BytesPer
   snapshot.port = target.endpoint.port;
   snapshot.memory = device_of(target) == Device::kGpu ? "gpu" : "ram";
   snapshot.up = !target.gone_since;
+  snapshot.deploy_timestamp = target.restarted_at;
   if (!snapshot.up) {
     snapshot.windows.clear();
     snapshot.caveats.clear();

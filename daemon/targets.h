@@ -84,6 +84,8 @@ class Targets final : public ExchangeSink {
   // The answer to on_found: facts, or that there are none.
   void learn(const Endpoint& endpoint, const TargetFacts& facts);
   void set_up(const Endpoint& endpoint, bool up, LineTime now);
+  // The server started anew: the same one after a restart, or another in its place.
+  void set_restarted(const Endpoint& endpoint, WallTime at);
   // What new settings say of device and bandwidth holds at once; names and replicas hold for targets found later.
   void set_settings(const std::vector<TargetSettings>& settings);
 
@@ -126,6 +128,7 @@ class Targets final : public ExchangeSink {
     LineTime began;
     bool asked = false;
     std::optional<LineTime> gone_since;
+    std::optional<WallTime> restarted_at;
     std::unique_ptr<EngineBooks> books;
     std::vector<Retired> retired;  // newest last
   };

@@ -48,6 +48,7 @@ enum class MetricId : std::uint8_t {
   kExchangesInFlight,
   kCeilingExceeded,
   kTargetUp,
+  kDeployTimestamp,
   kGeometryInfo,
   kCeilingBytesPerSecond,
   kCeilingMedianBytesPerSecond,

@@ -92,6 +92,7 @@ struct TargetSnapshot {
   std::map<std::string, std::uint64_t> decode_exits;  // ways out of decode: "overtaken", "loss", "silence", "late"
 
   // Gauges.
+  std::optional<WallTime> deploy_timestamp;  // the last restart of the server that was seen
   std::uint64_t active_sequences = 0;
   std::uint64_t exchanges_in_flight = 0;
   bool ceiling_exceeded = false;

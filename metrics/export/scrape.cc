@@ -82,6 +82,9 @@ void add_target_gauges(FamilyBuilder& out, std::string_view name, const TargetSn
     out.add(kTargetBandwidth, {name}, *target.bandwidth);
     out.add(kCeilingExceeded, {name}, as_gauge(target.ceiling_exceeded));
   }
+  if (target.deploy_timestamp) {
+    out.add(kDeployTimestamp, {name}, to_seconds(target.deploy_timestamp->since_epoch()));
+  }
   for (const std::string& reason : target.caveats) out.add(kMbuCaveat, {name, reason}, 1);
   if (target.geometry) {
     out.add(kGeometryInfo, {name, target.model, target.geometry->architecture, target.geometry->source}, 1);

@@ -129,6 +129,9 @@ json to_json(const TargetSnapshot& target, const std::string& name, bool capture
   put(object, "exchanges_in_flight", target.exchanges_in_flight);
   put(object, "bandwidth", target.bandwidth);
   if (target.bandwidth) put(object, "ceiling_exceeded", target.ceiling_exceeded);
+  if (target.deploy_timestamp) {
+    put(object, "deploy_timestamp", to_seconds(target.deploy_timestamp->since_epoch()));
+  }
   if (target.geometry) object["geometry"] = to_json(*target.geometry);
   json& caveats = object["caveats"] = json::array();
   for (const std::string& reason : target.caveats) caveats.push_back(to_label(reason));

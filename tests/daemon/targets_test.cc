@@ -183,6 +183,15 @@ TEST_CASE("a target that comes back is asked again") {
   CHECK(bench.found.size() == 3);
 }
 
+TEST_CASE("a restart that was seen has its time beside the target") {
+  Bench bench;
+  bench.exchange(1, endpoint(8080), 0, ServerFamily::kLlamaCpp);
+  bench.targets.advance_to(at_ms(4000));
+  CHECK_FALSE(bench.targets.snapshots(100e9)[0].deploy_timestamp);
+  bench.targets.set_restarted(endpoint(8080), WallTime::from_ns(1'700'000'000'000'000'000));
+  CHECK(bench.targets.snapshots(100e9)[0].deploy_timestamp == WallTime::from_ns(1'700'000'000'000'000'000));
+}
+
 TEST_CASE("targets on the same memory add up") {
   TargetSnapshot a;
   a.memory = "ram";
