@@ -7,7 +7,8 @@
 using namespace rooflined;
 
 TEST_CASE("byte reader honours the order and the end") {
-  const std::array<std::byte, 6> bytes = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}, std::byte{5}, std::byte{6}};
+  const std::array<std::byte, 6> bytes = {std::byte{1}, std::byte{2}, std::byte{3},
+                                          std::byte{4}, std::byte{5}, std::byte{6}};
   ByteReader big(bytes);
   CHECK(big.u16() == 0x0102);
   CHECK(big.u32() == 0x03040506);

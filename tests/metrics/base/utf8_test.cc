@@ -27,4 +27,6 @@ TEST_CASE("a label is valid UTF-8 whatever came in") {
   }
 }
 
-TEST_CASE("a label is cut at a character's border") { CHECK(to_label("ab\xC3\xA9z", 3) == "ab"); }
+TEST_CASE("a label is cut at a character's border") {
+  CHECK(to_label("ab\xC3\xA9z", 3) == "ab");
+}
