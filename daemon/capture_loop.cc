@@ -123,10 +123,8 @@ void CaptureLoop::tell_activity(MonotonicTime now) {
   activity_.exchanges_in_flight.store(in_flight);
   activity_.ram_bound_target.store(line_.targets().ram_bound_exists());
   activity_.capture_up.store(source_ != nullptr);
-  if (in_flight > 0) {
-    activity_.busy_at_ns.store(now.ns());
-    ceiling_.interrupt();
-  }
+  if (in_flight > 0) activity_.busy_at_ns.store(now.ns());
+  if (in_flight > 0 || source_ == nullptr) ceiling_.interrupt();
 }
 
 void CaptureLoop::tell_exceeded(const std::vector<TargetSnapshot>& targets) {

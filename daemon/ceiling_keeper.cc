@@ -23,7 +23,7 @@ constexpr double kCpuBusyMax = 0.2;
 
 CeilingKeeper::CeilingKeeper(const Options& options, const Activity& activity)
     : activity_(activity), options_(options), started_(monotonic_now()), next_try_(started_) {
-  blocked_ = {{"requests", false}, {"cpu", false}, {"memory", false}};
+  blocked_ = {{"capture", true}, {"requests", false}, {"cpu", false}, {"memory", false}};
   state_ = load_ceiling_state(options_.state_directory, ceiling::read_identity(options_.probe.root));
 }
 
@@ -85,6 +85,8 @@ bool CeilingKeeper::idle() {
   const MonotonicTime now = monotonic_now();
   const MonotonicTime busy_at = MonotonicTime::from_ns(activity_.busy_at_ns.load());
   const Duration quiet = state_.results.empty() ? std::min(kIdleForFirst, options_.idle_for) : options_.idle_for;
+  // While the capture is down a request could not be seen, and the probe would not yield to it.
+  blocked_["capture"] = !activity_.capture_up.load();
   blocked_["requests"] = activity_.exchanges_in_flight.load() > 0 || now - std::max(busy_at, started_) < quiet;
 
   // First line of /proc/stat, proc(5): user nice system idle iowait irq softirq steal.

@@ -276,12 +276,6 @@ bool Targets::ram_bound_exists() const {
                      [this](const auto& entry) { return device_of(*entry.second) == Device::kCpu; });
 }
 
-std::vector<Endpoint> Targets::endpoints() const {
-  std::vector<Endpoint> endpoints;
-  for (const auto& [endpoint, target] : targets_) endpoints.push_back(endpoint);
-  return endpoints;
-}
-
 TargetSnapshot Targets::snapshot_of(const Target& target, std::optional<BytesPerSecond> ceiling) const {
   TargetSnapshot snapshot = target.books->snapshot(bandwidth_of(target, ceiling));
   snapshot.target = target.name;

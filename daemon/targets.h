@@ -95,7 +95,6 @@ class Targets final : public ExchangeSink {
   std::uint64_t exchanges_refused() const { return exchanges_refused_; }
   // A target that reads its weights from RAM exists.
   bool ram_bound_exists() const;
-  std::vector<Endpoint> endpoints() const;
 
   // `ceiling` is the RAM's. Targets that nobody has asked yet are left out.
   std::vector<TargetSnapshot> snapshots(std::optional<BytesPerSecond> ceiling) const;
