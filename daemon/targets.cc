@@ -152,6 +152,10 @@ void Targets::on_prompt_tokens(ExchangeId exchange, std::uint64_t tokens, LineTi
   if (EngineBooks* books = books_of(exchange)) books->prompt_tokens(exchange, tokens, at);
 }
 
+void Targets::on_response_id(ExchangeId, std::uint64_t, LineTime) {}
+
+void Targets::on_client_window(ExchangeId, bool, LineTime) {}
+
 void Targets::on_loss(ExchangeId exchange, LineTime at) {
   if (EngineBooks* books = books_of(exchange)) books->loss(exchange, at);
 }

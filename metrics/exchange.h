@@ -76,6 +76,7 @@ struct TokenEvent {
   std::uint32_t tokens = 0;  // at least 1
   std::uint32_t frames = 0;  // at least 1; more than one means merged frames or a burst
   TokenSource source = TokenSource::kEstimated;
+  std::uint32_t characters = 0;  // of the text in those frames; 0 where the wire shows ids only
 };
 
 enum class Outcome : std::uint8_t { kOk, kAborted, kError };
@@ -87,6 +88,10 @@ struct SequenceTotal {
   std::optional<std::uint64_t> tokens;
   // When the frame that finished the sequence (finish_reason, stop) came, where one did.
   std::optional<LineTime> finished_at;
+  std::uint64_t characters = 0;  // of its whole text as seen
+  // Draft tokens proposed and accepted for this sequence, where the server says.
+  std::optional<std::uint64_t> draft_tokens = {};
+  std::optional<std::uint64_t> draft_tokens_accepted = {};
 };
 
 struct ExchangeEnd {
@@ -112,6 +117,11 @@ class ExchangeSink {
   virtual void on_tokens(const TokenEvent& event) = 0;
   // The exact length of the prompt, cached tokens included. Often late, sometimes never.
   virtual void on_prompt_tokens(ExchangeId exchange, std::uint64_t tokens, LineTime at) = 0;
+  // The hash of the id that the server gave to the response, once for an exchange: a proxy in front of an engine passes
+  // it on.
+  virtual void on_response_id(ExchangeId exchange, std::uint64_t hash, LineTime at) = 0;
+  // The client's receive window closed, or opened again: meanwhile the server cannot send, whatever it generates.
+  virtual void on_client_window(ExchangeId exchange, bool closed, LineTime at) = 0;
   // Bytes of this exchange's response are missing.
   virtual void on_loss(ExchangeId exchange, LineTime at) = 0;
   virtual void on_end(const ExchangeEnd& end) = 0;

@@ -56,6 +56,8 @@ class ConnectionHandler {
   // the wire, not when the hole in front of them was filled. `bytes` is valid during the call only.
   virtual void on_bytes(Direction direction, std::span<const std::byte> bytes, LineTime captured_at) = 0;
   virtual void on_gap(Direction direction, const Gap& gap) = 0;
+  // The client's receive window closed (zero), or opened again.
+  virtual void on_client_window(bool closed, LineTime at) = 0;
   // The FIN of this direction was reached in order; the other may go on.
   virtual void on_half_close(Direction direction, LineTime at) = 0;
   // The last call, and not made after lost_interest().

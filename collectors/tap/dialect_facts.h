@@ -70,6 +70,7 @@ struct FrameFacts {
   bool damaged = false;  // the text breaks off or is broken behind what was read
   ServerFamily family = ServerFamily::kUnknown;
   VersionText version;
+  std::optional<std::uint64_t> response_id;  // a hash of the server's id for this response
 
   void clear() {
     choices.clear();
@@ -81,6 +82,7 @@ struct FrameFacts {
     end_marker = error = aborted = damaged = false;
     family = ServerFamily::kUnknown;
     version.clear();
+    response_id.reset();
   }
 
   // The entry of a further choice, or nullptr where there are too many.

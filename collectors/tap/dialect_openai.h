@@ -21,6 +21,8 @@ void read_usage(JsonValue& value, OpenAiTotals& totals);
 // llama.cpp's `timings`: proof of that family, and of speculation where drafts were made.
 void read_timings(JsonValue& value, OpenAiTotals& totals, FrameFacts& facts);
 void read_fingerprint(JsonValue& value, FrameFacts& facts);
+// The id of the response, long enough not to be a mere number: a hash of it, the id itself is not kept.
+void read_response_id(JsonValue& value, FrameFacts& facts);
 // Adds a string's characters to a choice; true where there is text.
 bool read_text(JsonValue& value, ChoiceFacts& choice);
 // `finish_reason` and its like: null and "" mean that it goes on.
@@ -75,6 +77,8 @@ OpenAiFrame read_openai_frame(JsonFrame& frame, FrameFacts& facts, OnChoice on_c
       read_timings(value, totals, facts);
     } else if (key == "system_fingerprint") {
       read_fingerprint(value, facts);
+    } else if (key == "id") {
+      read_response_id(value, facts);
     } else if (key == "object") {
       read.object = openai_object_of(value);
     } else if (key == "error") {

@@ -103,6 +103,10 @@ void Exchange::response_missing(LineTime at) {
   }
 }
 
+void Exchange::client_window(bool closed, LineTime at) {
+  if (begun_ && !ended_) context_.sink.on_client_window(id_, closed, advance(at));
+}
+
 void Exchange::response_end(bool complete, LineTime at) {
   advance(at);
   if (!ended_ && !body_skipped_) {
@@ -135,6 +139,10 @@ void Exchange::apply_frame(bool own) {
   if (!begun_) return;
   if (facts.damaged) context_.counters.count(ParseError::kJson);
   if (own) recognise(facts);
+  if (own && facts.response_id && !response_id_known_) {
+    response_id_known_ = true;
+    context_.sink.on_response_id(id_, *facts.response_id, now_);
+  }
   error_ = error_ || facts.error;
   server_aborted_ = server_aborted_ || facts.aborted;
   if (facts.prompt_tokens) take_prompt_tokens(*facts.prompt_tokens);
@@ -157,6 +165,7 @@ void Exchange::apply_choice(const ChoiceFacts& facts) {
   const CountedTokens counted = sequence->counter.count(facts, context);
   if (counted.implausible) context_.counters.count(ParseError::kImplausible);
   sequence->characters += facts.characters;
+  sequence->pending_characters += facts.characters;
   if (facts.finished && !sequence->finished_at) {
     sequence->finished_at = now_;
     last_finished_ = facts.index;
@@ -256,9 +265,11 @@ void Exchange::flush(LineTime at) {
     event.at = now_;
     event.tokens = sequence.pending_tokens;
     event.frames = sequence.pending_frames;
+    event.characters = sequence.pending_characters;
     event.source = sequence.pending_source;
     sequence.pending_tokens = 0;
     sequence.pending_frames = 0;
+    sequence.pending_characters = 0;
     sequence.pending_source = TokenSource::kExactLive;
     context_.sink.on_tokens(event);
   }
@@ -290,7 +301,12 @@ std::vector<SequenceTotal> Exchange::totals() {
     if (!sequence.total && sequence.finished_at) sequence.total = sequence.counter.cumulative();
     if (sum_is_all) sequence.total = sum_total_;
     any_open = any_open || !sequence.total;
-    totals.push_back({sequence.choice, sequence.total, sequence.finished_at});
+    totals.push_back({.choice = sequence.choice,
+                      .tokens = sequence.total,
+                      .finished_at = sequence.finished_at,
+                      .characters = sequence.characters,
+                      .draft_tokens = sequence.draft_tokens,
+                      .draft_tokens_accepted = sequence.draft_tokens_accepted});
   }
   if (sum_total_ && any_open) {
     std::vector<std::uint64_t> weights;

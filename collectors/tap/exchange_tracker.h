@@ -54,6 +54,7 @@ class Exchange final : private FrameSink {
   void response_head(const ResponseHead& head, bool until_close, LineTime at);
   void response_body(std::string_view bytes, LineTime at);
   void response_missing(LineTime at);
+  void client_window(bool closed, LineTime at);
   // `complete`: its end was seen.
   void response_end(bool complete, LineTime at);
   void flush(LineTime at);
@@ -75,6 +76,7 @@ class Exchange final : private FrameSink {
     // Since the last flush.
     std::uint32_t pending_tokens = 0;
     std::uint32_t pending_frames = 0;
+    std::uint32_t pending_characters = 0;
     TokenSource pending_source = TokenSource::kExactLive;
   };
 
@@ -105,6 +107,7 @@ class Exchange final : private FrameSink {
   bool begun_ = false;
   bool ended_ = false;
   bool recognised_ = false;
+  bool response_id_known_ = false;
   bool error_ = false;
   bool server_aborted_ = false;
   bool until_close_ = false;

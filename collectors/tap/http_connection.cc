@@ -41,6 +41,10 @@ void HttpConnection::on_gap(Direction direction, const Gap& gap) {
   if (!lost_interest_) parser(direction).gap(gap.bytes_missing, bytes_at(direction));
 }
 
+void HttpConnection::on_client_window(bool closed, LineTime at) {
+  if (answering_ && answering_->exchange) answering_->exchange->client_window(closed, at);
+}
+
 void HttpConnection::on_half_close(Direction direction, LineTime at) {
   if (lost_interest_) return;
   // A client that has said all it wants to say still listens.

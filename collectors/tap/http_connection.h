@@ -22,6 +22,7 @@ class HttpConnection final : public ConnectionHandler, private HttpParserSink {
 
   void on_bytes(Direction direction, std::span<const std::byte> bytes, LineTime captured_at) override;
   void on_gap(Direction direction, const Gap& gap) override;
+  void on_client_window(bool closed, LineTime at) override;
   void on_half_close(Direction direction, LineTime at) override;
   void on_close(CloseCause cause, LineTime at) override;
   bool lost_interest() const override { return lost_interest_; }

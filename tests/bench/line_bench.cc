@@ -31,6 +31,8 @@ class CountingSink final : public ExchangeSink {
   void on_recognised(ExchangeId /*exchange*/, ServerFamily /*family*/, std::string_view /*version*/) override {}
   void on_tokens(const TokenEvent& event) override { tokens += event.tokens; }
   void on_prompt_tokens(ExchangeId /*exchange*/, std::uint64_t /*tokens*/, LineTime /*at*/) override {}
+  void on_response_id(ExchangeId /*exchange*/, std::uint64_t /*hash*/, LineTime /*at*/) override {}
+  void on_client_window(ExchangeId /*exchange*/, bool /*closed*/, LineTime /*at*/) override {}
   void on_loss(ExchangeId /*exchange*/, LineTime /*at*/) override {}
   void on_end(const ExchangeEnd& /*end*/) override {}
 

@@ -36,6 +36,7 @@ class CheckingHandler final : public ConnectionHandler {
     ROOFLINED_CHECK(!closed_ && !ended_[static_cast<std::size_t>(direction)]);
     ROOFLINED_CHECK(gap.bytes_missing > 0);
   }
+  void on_client_window(bool, LineTime) override { ROOFLINED_CHECK(!closed_); }
   void on_half_close(Direction direction, LineTime) override {
     ROOFLINED_CHECK(!closed_ && !ended_[static_cast<std::size_t>(direction)]);
     ended_[static_cast<std::size_t>(direction)] = true;

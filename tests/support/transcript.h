@@ -173,6 +173,10 @@ class ExchangeRecorder final : public ExchangeSink {
     }
     tokens_.push_back(event);
   }
+  void on_response_id(ExchangeId, std::uint64_t, LineTime) override {}
+  void on_client_window(ExchangeId exchange, bool closed, LineTime at) override {
+    add(4, exchange, at, fmt::format("window {} {}", exchange, closed ? "closed" : "open"));
+  }
   void on_loss(ExchangeId exchange, LineTime at) override { add(4, exchange, at, fmt::format("loss {}", exchange)); }
   void on_end(const ExchangeEnd& end) override {
     ++sum_.ended;

@@ -18,6 +18,8 @@ struct Counter final : ExchangeSink {
   void on_recognised(ExchangeId, ServerFamily, std::string_view) override {}
   void on_tokens(const TokenEvent& event) override { tokens += event.tokens; }
   void on_prompt_tokens(ExchangeId, std::uint64_t, LineTime) override {}
+  void on_response_id(ExchangeId, std::uint64_t, LineTime) override {}
+  void on_client_window(ExchangeId, bool, LineTime) override {}
   void on_loss(ExchangeId, LineTime) override {}
   void on_end(const ExchangeEnd&) override {}
 };

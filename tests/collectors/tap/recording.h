@@ -93,6 +93,9 @@ class RecordingFactory final : public tap::ConnectionFactory {
       record_->bytes_missing += gap.bytes_missing;
       record_->events.push_back(way(direction) + "gap " + std::to_string(gap.bytes_missing) + " " + name_of(gap.cause));
     }
+    void on_client_window(bool closed, LineTime at) override {
+      record_->events.push_back("window " + std::string(closed ? "closed " : "open ") + std::to_string(to_ms(at)));
+    }
     void on_half_close(tap::Direction direction, LineTime at) override {
       record_->events.push_back(way(direction) + "end " + std::to_string(to_ms(at)));
     }
