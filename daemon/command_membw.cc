@@ -34,6 +34,8 @@ struct Arguments {
   bool adopt = false;
   bool json = false;
   bool worker = false;
+  std::vector<int> numa_nodes;
+  ceiling::StartFrom start_from;
   std::string state_directory = "/var/lib/rooflined";
 };
 
@@ -134,6 +136,8 @@ int membw(const Arguments& arguments) {
   options.thread_counts = arguments.threads;
   if (arguments.size_given) options.working_set = arguments.size;
   options.repetitions = std::max(arguments.repetitions, ceiling::kRepetitionsMin);
+  options.numa_nodes = arguments.numa_nodes;
+  if (!arguments.start_from.kernel.empty()) options.start_from = arguments.start_from;
   if (arguments.worker) return run_probe_worker(options);
 
   if (arguments.size_given && arguments.size < kMiB) return failed("--size: at least 1048576 bytes are needed", 2);
@@ -184,6 +188,10 @@ void add_membw_command(CLI::App& app, int& exit_status) {
   command->add_flag("--json", arguments->json, "One JSON object on stdout");
   // The probe that `membw` and the daemon start: reports to descriptors that they hand it.
   command->add_flag("--worker", arguments->worker)->group("");
+  command->add_option("--start-kernel", arguments->start_from.kernel)->group("");
+  command->add_option("--start-threads", arguments->start_from.threads)->group("");
+  command->add_flag("--alone", arguments->start_from.alone)->group("");
+  command->add_option("--numa-nodes", arguments->numa_nodes)->delimiter(',')->group("");
   command->callback([arguments, size, &exit_status] {
     arguments->size_given = size->count() > 0;
     exit_status = membw(*arguments);

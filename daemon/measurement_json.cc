@@ -3,6 +3,7 @@
 #include "collectors/ceiling/kernels.h"
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -45,6 +46,36 @@ std::optional<T> optional_at(const Json& json, const char* key) {
   return value.get<T>();
 }
 
+Json surroundings_to_json(const ceiling::Surroundings& seen) {
+  return {{"steal_share", seen.steal_share},
+          {"others_cpus", seen.others_cpus},
+          {"cpu_pressure_share", nullable(seen.cpu_pressure_share)},
+          {"throttled_periods", seen.throttled_periods},
+          {"reclaim_events", seen.reclaim_events}};
+}
+
+ceiling::Surroundings surroundings_from_json(const Json& json) {
+  ceiling::Surroundings seen;
+  seen.steal_share = json.at("steal_share").get<double>();
+  seen.others_cpus = json.at("others_cpus").get<double>();
+  seen.cpu_pressure_share = optional_at<double>(json, "cpu_pressure_share");
+  seen.throttled_periods = json.at("throttled_periods").get<std::uint64_t>();
+  seen.reclaim_events = json.at("reclaim_events").get<std::uint64_t>();
+  return seen;
+}
+
+Json node_to_json(const ceiling::NodeResult& node) {
+  return {{"node", node.node},
+          {"best_bytes_per_second", node.best},
+          {"median_bytes_per_second", node.median},
+          {"stable", node.stable}};
+}
+
+ceiling::NodeResult node_from_json(const Json& json) {
+  return {json.at("node").get<int>(), json.at("best_bytes_per_second").get<double>(),
+          json.at("median_bytes_per_second").get<double>(), json.at("stable").get<bool>()};
+}
+
 ceiling::Verdict verdict_from_name(const std::string& name) {
   using enum ceiling::Verdict;
   for (const ceiling::Verdict verdict : {kConfirmed, kUnstable, kThrottled, kContended}) {
@@ -64,7 +95,8 @@ ceiling::Measurement parse_measurement(const Json& json) {
   measurement.repetitions = json.at("repetitions").get<unsigned>();
   measurement.instruction_set = json.at("instruction_set").get<std::string>();
   measurement.copy = optional_at<double>(json, "copy_bytes_per_second");
-  measurement.steal_share = json.at("steal_share").get<double>();
+  measurement.surroundings = surroundings_from_json(json.at("surroundings"));
+  for (const Json& node : json.at("nodes")) measurement.nodes.push_back(node_from_json(node));
   measurement.duration_seconds = json.at("duration_seconds").get<double>();
   measurement.warnings = json.at("warnings").get<std::vector<std::string>>();
   for (const Json& cell : json.at("cells")) measurement.cells.push_back(cell_from_json(cell));
@@ -96,12 +128,14 @@ Json to_json(const ceiling::Measurement& measurement) {
       {"repetitions", measurement.repetitions},
       {"instruction_set", measurement.instruction_set},
       {"copy_bytes_per_second", nullable(measurement.copy)},
-      {"steal_share", measurement.steal_share},
+      {"surroundings", surroundings_to_json(measurement.surroundings)},
       {"duration_seconds", measurement.duration_seconds},
       {"warnings", measurement.warnings},
       {"confirmation", winner ? cell_to_json(*winner) : Json(nullptr)},
+      {"nodes", Json::array()},
       {"cells", Json::array()},
   };
+  for (const auto& node : measurement.nodes) json["nodes"].push_back(node_to_json(node));
   for (const auto& cell : measurement.cells) json["cells"].push_back(cell_to_json(cell));
   return json;
 }

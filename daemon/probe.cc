@@ -41,6 +41,15 @@ std::vector<std::string> arguments_of(const ceiling::Options& options) {
     arguments.emplace_back("--size");
     arguments.push_back(std::to_string(*options.working_set));
   }
+  if (options.start_from) {
+    arguments.insert(arguments.end(), {"--start-kernel", options.start_from->kernel, "--start-threads",
+                                       std::to_string(options.start_from->threads)});
+    if (options.start_from->alone) arguments.emplace_back("--alone");
+  }
+  for (const int node : options.numa_nodes) {
+    arguments.emplace_back("--numa-nodes");
+    arguments.push_back(std::to_string(node));
+  }
   for (const unsigned count : options.thread_counts) {
     arguments.emplace_back("--threads");
     arguments.push_back(std::to_string(count));

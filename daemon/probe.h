@@ -20,7 +20,7 @@ class Probe {
  public:
   using Priority = ceiling::ProbeProcess::Priority;
 
-  // The options that travel: thread_counts, working_set, repetitions.
+  // The options that travel: thread_counts, working_set, repetitions, start_from, numa_nodes.
   static Result<std::unique_ptr<Probe>> start(const ceiling::Options& options, Priority priority);
 
   void stop() const noexcept { process_->stop(); }

@@ -3,6 +3,7 @@
 #include "collectors/ceiling/system_files.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -45,20 +46,35 @@ std::vector<std::string> levels(std::string path) {
   return all;
 }
 
+// The folders of this process's groups, from its own one up to the root of each hierarchy.
+struct Groups {
+  explicit Groups(const std::string& root) {
+    const std::string memberships = read_system_file(root, "/proc/self/cgroup").value_or("");
+    add(memberships, "", {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}, v2);
+    add(memberships, "cpu", {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpuacct,cpu"}, v1_cpu);
+    add(memberships, "memory", {"/sys/fs/cgroup/memory"}, v1_memory);
+  }
+
+  std::vector<std::string> v2, v1_cpu, v1_memory;
+
+ private:
+  static void add(std::string_view memberships, std::string_view controller, std::initializer_list<const char*> mounts,
+                  std::vector<std::string>& folders) {
+    for (const char* mount : mounts) {
+      for (const auto& level : levels(own_path(memberships, controller))) folders.push_back(mount + level);
+    }
+  }
+};
+
 class Reader {
  public:
-  explicit Reader(const std::string& root)
-      : root_(root), memberships_(read_system_file(root, "/proc/self/cgroup").value_or("")) {}
+  explicit Reader(const std::string& root) : root_(root) {}
 
   CgroupLimits read() {
-    for (const char* mount : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
-      for (const auto& level : levels(own_path(memberships_, ""))) read_v2(mount + level);
-    }
-    for (const char* mount : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpuacct,cpu"}) {
-      for (const auto& level : levels(own_path(memberships_, "cpu"))) read_v1_cpu(mount + level);
-    }
-    for (const auto& level : levels(own_path(memberships_, "memory"))) {
-      const std::string folder = "/sys/fs/cgroup/memory" + level;
+    const Groups groups(root_);
+    for (const std::string& folder : groups.v2) read_v2(folder);
+    for (const std::string& folder : groups.v1_cpu) read_v1_cpu(folder);
+    for (const std::string& folder : groups.v1_memory) {
       limit_memory(read_system_integer(root_, folder + "/memory.limit_in_bytes"),
                    read_system_integer(root_, folder + "/memory.usage_in_bytes"));
     }
@@ -99,7 +115,6 @@ class Reader {
   }
 
   const std::string& root_;
-  std::string memberships_;
   CgroupLimits limits_;
 };
 
@@ -107,6 +122,17 @@ class Reader {
 
 CgroupLimits read_cgroup_limits(const std::string& root) {
   return Reader(root).read();
+}
+
+std::uint64_t read_throttled_periods(const std::string& root) {
+  const Groups groups(root);
+  std::uint64_t periods = 0;
+  for (const auto* folders : {&groups.v2, &groups.v1_cpu}) {
+    for (const std::string& folder : *folders) {
+      periods += value_of_line(read_system_file(root, folder + "/cpu.stat").value_or(""), "nr_throttled").value_or(0);
+    }
+  }
+  return periods;
 }
 
 }  // namespace rooflined::ceiling

@@ -7,6 +7,7 @@
 
 #include "metrics/base/units.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -19,5 +20,8 @@ struct CgroupLimits {
 };
 
 CgroupLimits read_cgroup_limits(const std::string& root);
+
+// In how many periods the quota of any of the levels stopped this process's group, since the groups began.
+std::uint64_t read_throttled_periods(const std::string& root);
 
 }  // namespace rooflined::ceiling

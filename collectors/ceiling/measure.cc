@@ -22,10 +22,20 @@ namespace {
 // all along would pass it unseen.
 constexpr double kStealMax = 0.20;
 constexpr double kStealWarning = 0.05;
+// What others may use of the CPUs: a twentieth, and a quarter of a CPU on a small machine. One CPU that streams takes a
+// tenth of the memory's rate of a large machine, all of it on a small one.
+constexpr double kOthersShareMax = 0.05;
+constexpr double kOthersCpusMax = 0.25;
+// Our workers wait for nobody on a quiet machine; 2 % were seen there.
+constexpr double kCpuPressureShareMax = 0.3;
 // Free blocks are taken by others too between the look and the filling.
 constexpr Bytes kHugeShareNumerator = 9;
 constexpr Bytes kHugeShareDenominator = 10;
 constexpr double kCpuPressureWarning = 20;
+
+Error reclaimed() {
+  return Error{ErrorCode::kLimit, "reclaim", "the kernel reclaimed or compacted memory during the run"};
+}
 
 // The pool, and a look at the reclaim counters before every repetition: a probe never costs anyone pages.
 class WatchedSource : public RepetitionSource {
@@ -35,7 +45,7 @@ class WatchedSource : public RepetitionSource {
 
   Result<Repetition> repeat(std::size_t kernel, unsigned threads) override {
     if (read_reclaim_events(root_) != reclaim_events_) {
-      return Error{ErrorCode::kLimit, "reclaim", "the kernel reclaimed or compacted memory during the run"};
+      return reclaimed();
     }
     return inner_.repeat(kernel, threads);
   }
@@ -55,6 +65,11 @@ MeasuredCell named(Cell cell) {
   named.stable = cell.stable;
   named.samples = std::move(cell.samples);
   return named;
+}
+
+bool busy_with_others(const Surroundings& seen, const Topology& topology) {
+  const double others_max = std::max(kOthersCpusMax, kOthersShareMax * static_cast<double>(topology.cpus.size()));
+  return seen.others_cpus > others_max || seen.cpu_pressure_share.value_or(0) > kCpuPressureShareMax;
 }
 
 Result<std::vector<unsigned>> chosen_counts(const Options& options, const Topology& topology) {
@@ -106,6 +121,31 @@ void warn_about_surroundings(const Topology& topology, const Conditions& before,
   }
 }
 
+void warn_about_run(const Surroundings& seen, const Topology& topology, std::vector<std::string>& warnings) {
+  if (seen.steal_share > kStealWarning) {
+    warnings.push_back(fmt::format("contended: the host took {:.0f} % of the CPU time away", 100 * seen.steal_share));
+  }
+  if (busy_with_others(seen, topology)) {
+    warnings.push_back(
+        fmt::format("contended: others kept {:.1f} CPUs busy meanwhile; some task waited for a CPU "
+                    "{:.0f} % of the time",
+                    seen.others_cpus, 100 * seen.cpu_pressure_share.value_or(0)));
+  }
+  if (seen.throttled_periods > 0) {
+    warnings.push_back(
+        fmt::format("throttled: the cgroup's quota stopped the workers {} times", seen.throttled_periods));
+  }
+}
+
+// Nothing where this binary or this machine cannot run that cell.
+std::optional<SweepStart> find_start(const StartFrom& from, const SweepOptions& sweep) {
+  if (from.threads < 1 || from.threads > sweep.thread_counts.back()) return std::nullopt;
+  for (const std::size_t kernel : sweep.kernels) {
+    if (kKernels[kernel].name == from.kernel) return SweepStart{kernel, from.threads, from.alone};
+  }
+  return std::nullopt;
+}
+
 SweepOptions sweep_options(const Options& options, std::vector<unsigned> counts) {
   SweepOptions sweep;
   for (std::size_t i = 0; i < kKernels.size(); ++i) {
@@ -115,12 +155,14 @@ SweepOptions sweep_options(const Options& options, std::vector<unsigned> counts)
   sweep.repetitions = std::max(options.repetitions, kRepetitionsMin);
   sweep.confirmations = std::max(options.confirmations, sweep.repetitions);
   sweep.budget = options.sweep_budget * sweep.repetitions / kRepetitionsMin;
+  if (options.start_from) sweep.start = find_start(*options.start_from, sweep);
   return sweep;
 }
 
-Verdict judge(const Sweep& sweep, const Topology& topology, unsigned threads, double steal) {
+Verdict judge(const Sweep& sweep, const Topology& topology, unsigned threads, const Surroundings& seen) {
   if (topology.quota_cpus && *topology.quota_cpus < static_cast<double>(threads)) return Verdict::kThrottled;
-  if (steal > kStealMax) return Verdict::kContended;
+  if (seen.throttled_periods > 0) return Verdict::kThrottled;
+  if (seen.steal_share >= kStealMax || busy_with_others(seen, topology)) return Verdict::kContended;
   return sweep.confirmed() ? Verdict::kConfirmed : Verdict::kUnstable;
 }
 
@@ -142,7 +184,10 @@ std::string_view verdict_name(Verdict verdict) {
 
 Result<Measurement> measure(const Options& options, const StopPage& stop, const ProgressCallback& progress) {
   const auto started = std::chrono::steady_clock::now();
-  const Topology topology = read_topology(options.root, options.affinity);
+  Topology topology = read_topology(options.root, options.affinity);
+  if (!keep_nodes(topology, options.numa_nodes)) {
+    return Error{ErrorCode::kInvalid, "numa nodes", "this process may use no CPU of them"};
+  }
   auto counts = chosen_counts(options, topology);
   if (!counts.ok()) return counts.error();
   const unsigned threads_max = counts->back();
@@ -175,21 +220,26 @@ Result<Measurement> measure(const Options& options, const StopPage& stop, const 
   result.repetitions = choice.repetitions;
   auto sweep = run_sweep(choice, source, progress);
   if (!sweep.ok()) return sweep.error();
-  const unsigned copy_threads = sweep->confirmation ? sweep->confirmation->threads : threads_max;
-  auto copied = run_cell(kCopyKernel, copy_threads, choice.repetitions, source, progress);
-  if (!copied.ok()) return copied.error();
-  result.copy = copied->best;
-
-  result.steal_share = steal_share(before.cpu, read_conditions(options.root).cpu);
   const unsigned threads = sweep->confirmation ? sweep->confirmation->threads : threads_max;
-  result.verdict = judge(*sweep, topology, threads, result.steal_share);
+  for (Cell& cell : sweep->cells) result.cells.push_back(named(std::move(cell)));
+  if (!choice.start || !choice.start->alone) {
+    auto copied = run_cell(kCopyKernel, threads, choice.repetitions, source, progress);
+    if (!copied.ok()) return copied.error();
+    result.copy = copied->best;
+    result.cells.push_back(named(std::move(copied).value()));
+  }
+
+  result.surroundings = surroundings_between(before, read_conditions(options.root));
+  if (result.surroundings.reclaim_events > 0) return reclaimed();
+  result.verdict = judge(*sweep, topology, threads, result.surroundings);
   warn_about_surroundings(topology, before, result.llc, threads_max, (*pool)->unpinned(), result.warnings);
   if (result.cache_inflated) {
     result.warnings.push_back("cache inflated: the working set is under 4 × the last-level caches");
   }
-  if (result.steal_share > kStealWarning) {
-    result.warnings.push_back(
-        fmt::format("contended: the host took {:.0f} % of the CPU time away", 100 * result.steal_share));
+  warn_about_run(result.surroundings, topology, result.warnings);
+  if (options.start_from && !choice.start) {
+    result.warnings.push_back(fmt::format("{} with {} threads cannot be run here: the whole sweep was made",
+                                          options.start_from->kernel, options.start_from->threads));
   }
   if (sweep->kernels_left_out > 0) {
     result.warnings.push_back(fmt::format("{} of {} kernels left out to keep the time limit", sweep->kernels_left_out,
@@ -199,8 +249,6 @@ Result<Measurement> measure(const Options& options, const StopPage& stop, const 
     result.warnings.push_back(
         fmt::format("{} repetitions discarded: the clock stood still", sweep->repetitions_discarded));
   }
-  for (Cell& cell : sweep->cells) result.cells.push_back(named(std::move(cell)));
-  result.cells.push_back(named(std::move(copied).value()));
   if (sweep->confirmation) result.winner = named(std::move(*sweep->confirmation));
   result.duration_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return result;

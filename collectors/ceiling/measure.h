@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include "collectors/ceiling/conditions.h"
 #include "collectors/ceiling/stop_page.h"
 #include "collectors/ceiling/sweep.h"
 #include "metrics/base/result.h"
@@ -26,11 +27,24 @@ namespace rooflined::ceiling {
 // Fewer samples say nothing about a median against a best.
 inline constexpr unsigned kRepetitionsMin = 5;
 
+// A cell by name: the winner of an earlier measurement.
+struct StartFrom {
+  std::string kernel;
+  unsigned threads = 0;
+  // Only this cell, and only its confirming repetitions: a suspect winner again, or a smaller working set. Else it has
+  // to prove itself against its neighbours: the other kernels at its thread count, its kernel at the counts next to it.
+  bool alone = false;
+};
+
 struct Options {
   std::string root = "/";                    // of /proc, /sys and the cgroups
   std::optional<std::vector<int>> affinity;  // instead of the process's own
-  std::vector<unsigned> thread_counts;       // empty: chosen from the topology
-  std::optional<Bytes> working_set;          // absent: chosen from the caches
+  std::vector<int> numa_nodes;               // only CPUs and memory of these; empty: all
+  // Instead of the whole sweep. A kernel that this binary has not, or more threads than can be placed: the whole sweep,
+  // and a warning that says so.
+  std::optional<StartFrom> start_from;
+  std::vector<unsigned> thread_counts;  // empty: chosen from the topology
+  std::optional<Bytes> working_set;     // absent: chosen from the caches
   unsigned repetitions = kRepetitionsMin;
   unsigned confirmations = 9;
   Duration sweep_budget = from_seconds(12);  // for five repetitions; more take more
@@ -39,8 +53,8 @@ struct Options {
 enum class Verdict {
   kConfirmed,  // the ceiling holds for this machine now
   kUnstable,   // no stable cell, or the winner was not stable again
-  kThrottled,  // the cgroup's quota is under one CPU: the quota was measured
-  kContended,  // the host took the CPU away
+  kThrottled,  // the cgroup's quota is under what the winner needs, or stopped the workers: the quota was measured
+  kContended,  // others used the CPUs or the memory meanwhile, or the host took the CPUs away
 };
 std::string_view verdict_name(Verdict verdict);
 
@@ -51,6 +65,14 @@ struct MeasuredCell {
   BytesPerSecond median = 0;
   bool stable = false;
   std::vector<BytesPerSecond> samples;
+};
+
+// All workers and all memory of one NUMA node, alone.
+struct NodeResult {
+  int node = 0;
+  BytesPerSecond best = 0;
+  BytesPerSecond median = 0;
+  bool stable = false;
 };
 
 struct Measurement {
@@ -65,10 +87,12 @@ struct Measurement {
   unsigned repetitions = 0;
   std::string instruction_set;
   std::optional<BytesPerSecond> copy;  // best, read and written bytes together
-  double steal_share = 0;
+  Surroundings surroundings;
+  // Where the memory of more than one node was read: the winner's kernel on each of them alone. Else empty.
+  std::vector<NodeResult> nodes;
   double duration_seconds = 0;
   std::vector<std::string> warnings;
-  std::vector<MeasuredCell> cells;  // of the sweep, then copy
+  std::vector<MeasuredCell> cells;  // of the sweep, then copy; none where `start_from` was `alone`
 
   bool stable() const { return winner && winner->stable; }
   // Only such a result may become the ceiling of the machine.

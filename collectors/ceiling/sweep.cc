@@ -100,8 +100,70 @@ std::vector<std::pair<unsigned, Duration>> counts_kept(const std::vector<Trial>&
   return kept;
 }
 
+// A known winner, and what may beat it meanwhile: the other kernels at its thread count, its kernel at the counts next
+// to it.
+std::vector<Trial> neighbourhood(const SweepOptions& options, const SweepStart& start) {
+  std::vector<Trial> trials = {trial_of(start.kernel, start.threads)};
+  for (const std::size_t kernel : options.kernels) {
+    if (kernel != start.kernel) trials.push_back(trial_of(kernel, start.threads));
+  }
+  const auto& counts = options.thread_counts;
+  const auto above = std::upper_bound(counts.begin(), counts.end(), start.threads);
+  const auto not_below = std::lower_bound(counts.begin(), counts.end(), start.threads);
+  if (above != counts.end()) trials.push_back(trial_of(start.kernel, *above));
+  if (not_below != counts.begin()) trials.push_back(trial_of(start.kernel, *std::prev(not_below)));
+  return trials;
+}
+
+Status confirm(std::size_t kernel, unsigned threads, unsigned confirmations, Runner& runner, Sweep& sweep) {
+  std::vector<Trial> confirmation = {trial_of(kernel, threads)};
+  if (Status status = runner.in_turn(confirmation, confirmations); !status.ok()) return status;
+  sweep.confirmation = std::move(confirmation.front().cell);
+  return ok_status();
+}
+
 void take_cells(std::vector<Trial>& trials, std::vector<Cell>& cells) {
   for (Trial& trial : trials) cells.push_back(std::move(trial.cell));
+}
+
+// The first kernel with every thread count, then the others with the counts that stood up to it.
+Status try_all(const SweepOptions& options, Runner& runner, Sweep& sweep) {
+  const auto counts = static_cast<unsigned>(options.thread_counts.size());
+  const auto kernels = static_cast<unsigned>(options.kernels.size());
+  const unsigned each = options.repetitions + 1;
+  const unsigned confirming = options.confirmations + 1;
+  runner.expect(each * kernels * counts + confirming);
+  std::vector<Trial> first;
+  for (const unsigned threads : options.thread_counts) first.push_back(trial_of(options.kernels.front(), threads));
+  if (Status status = runner.in_turn(first, options.repetitions); !status.ok()) return status;
+
+  const auto kept = counts_kept(first);
+  Duration left = options.budget - runner.spent();
+  Duration kernel_cost{0};
+  for (const auto& [threads, typical] : kept) kernel_cost += typical * each;
+  if (!kept.empty()) left -= kept.back().second * confirming;
+  std::vector<Trial> others;
+  for (std::size_t i = 1; i < options.kernels.size(); ++i) {
+    left -= kernel_cost;
+    if (left < Duration(0)) {
+      sweep.kernels_left_out = options.kernels.size() - i;
+      break;
+    }
+    for (const auto& count : kept) others.push_back(trial_of(options.kernels[i], count.first));
+  }
+  runner.expect(each * static_cast<unsigned>(others.size()) + confirming);
+  if (Status status = runner.in_turn(others, options.repetitions); !status.ok()) return status;
+  take_cells(first, sweep.cells);
+  take_cells(others, sweep.cells);
+  return ok_status();
+}
+
+Status try_neighbourhood(const SweepOptions& options, Runner& runner, Sweep& sweep) {
+  std::vector<Trial> trials = neighbourhood(options, *options.start);
+  runner.expect((options.repetitions + 1) * static_cast<unsigned>(trials.size()) + options.confirmations + 1);
+  if (Status status = runner.in_turn(trials, options.repetitions); !status.ok()) return status;
+  take_cells(trials, sweep.cells);
+  return ok_status();
 }
 
 }  // namespace
@@ -124,42 +186,20 @@ Result<Cell> run_cell(std::size_t kernel, unsigned threads, unsigned count, Repe
 
 Result<Sweep> run_sweep(const SweepOptions& options, RepetitionSource& source, const ProgressCallback& progress) {
   ROOFLINED_CHECK(!options.kernels.empty() && !options.thread_counts.empty());
-  const auto counts = static_cast<unsigned>(options.thread_counts.size());
-  const auto kernels = static_cast<unsigned>(options.kernels.size());
-  const unsigned each = options.repetitions + 1;
-  const unsigned confirming = options.confirmations + 1;
   Runner runner(source, progress);
   Sweep sweep;
+  const bool alone = options.start && options.start->alone;
+  Status status = ok_status();
+  if (!alone) status = options.start ? try_neighbourhood(options, runner, sweep) : try_all(options, runner, sweep);
+  if (!status.ok()) return status.error();
 
-  runner.expect(each * kernels * counts + confirming);
-  std::vector<Trial> first;
-  for (const unsigned threads : options.thread_counts) first.push_back(trial_of(options.kernels.front(), threads));
-  if (const Status status = runner.in_turn(first, options.repetitions); !status.ok()) return status.error();
-
-  const auto kept = counts_kept(first);
-  Duration left = options.budget - runner.spent();
-  Duration kernel_cost{0};
-  for (const auto& [threads, typical] : kept) kernel_cost += typical * each;
-  if (!kept.empty()) left -= kept.back().second * confirming;
-  std::vector<Trial> others;
-  for (std::size_t i = 1; i < options.kernels.size(); ++i) {
-    left -= kernel_cost;
-    if (left < Duration(0)) {
-      sweep.kernels_left_out = options.kernels.size() - i;
-      break;
-    }
-    for (const auto& count : kept) others.push_back(trial_of(options.kernels[i], count.first));
+  if (alone) {
+    runner.expect(options.confirmations + 1);
+    status = confirm(options.start->kernel, options.start->threads, options.confirmations, runner, sweep);
+  } else if (const Cell* const chosen = winner(sweep.cells)) {
+    status = confirm(chosen->kernel, chosen->threads, options.confirmations, runner, sweep);
   }
-  runner.expect(each * static_cast<unsigned>(others.size()) + confirming);
-  if (const Status status = runner.in_turn(others, options.repetitions); !status.ok()) return status.error();
-  take_cells(first, sweep.cells);
-  take_cells(others, sweep.cells);
-
-  if (const Cell* const chosen = winner(sweep.cells)) {
-    std::vector<Trial> confirmation = {trial_of(chosen->kernel, chosen->threads)};
-    if (const Status status = runner.in_turn(confirmation, options.confirmations); !status.ok()) return status.error();
-    sweep.confirmation = std::move(confirmation.front().cell);
-  }
+  if (!status.ok()) return status.error();
   sweep.repetitions_discarded = runner.discarded();
   return sweep;
 }

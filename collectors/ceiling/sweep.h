@@ -50,12 +50,20 @@ class RepetitionSource {
   virtual Result<Repetition> repeat(std::size_t kernel, unsigned threads) = 0;
 };
 
+// Instead of the first kernel with every thread count, and the others with those that stand up to it.
+struct SweepStart {
+  std::size_t kernel = 0;
+  unsigned threads = 0;
+  bool alone = false;  // only this cell, and only its confirmation; else it and its neighbours
+};
+
 struct SweepOptions {
   std::vector<std::size_t> kernels;     // first the one that chooses the thread counts
   std::vector<unsigned> thread_counts;  // ascending
   unsigned repetitions = 5;             // counted, of each cell
   unsigned confirmations = 9;           // counted, of the winner
   Duration budget = from_seconds(12);   // kernels that no longer fit are left out
+  std::optional<SweepStart> start;
 };
 
 struct Progress {

@@ -106,6 +106,13 @@ Topology read_topology(const std::string& root, const std::optional<std::vector<
   return topology;
 }
 
+bool keep_nodes(Topology& topology, const std::vector<int>& nodes) {
+  if (nodes.empty()) return true;
+  std::erase_if(topology.cpus,
+                [&](const Cpu& cpu) { return std::find(nodes.begin(), nodes.end(), cpu.node) == nodes.end(); });
+  return !topology.cpus.empty();
+}
+
 std::vector<unsigned> thread_counts(const Topology& topology) {
   const unsigned cores = topology.physical_cores();
   std::set<unsigned> counts = {1U, std::max(1U, cores / 2), cores, static_cast<unsigned>(topology.cpus.size())};

@@ -34,6 +34,9 @@ struct Topology {
 // `affinity` absent: the mask of this process where `root` is "/", else everything online.
 Topology read_topology(const std::string& root, const std::optional<std::vector<int>>& affinity);
 
+// Leaves the CPUs of these NUMA nodes only; all of them where `nodes` is empty. False when none would be left.
+bool keep_nodes(Topology& topology, const std::vector<int>& nodes);
+
 // 1, half the physical cores, all of them, all logical CPUs; on a hybrid processor the P cores alone too. Ascending,
 // without repetition, at most threads_max().
 std::vector<unsigned> thread_counts(const Topology& topology);

@@ -22,7 +22,8 @@ ceiling::Measurement example() {
   measurement.repetitions = 5;
   measurement.instruction_set = "AVX3";
   measurement.copy = 15e9;
-  measurement.steal_share = 0.125;
+  measurement.surroundings = {0.125, 0.5, 0.25, 3, 0};
+  measurement.nodes = {{0, 17e9, 16e9, true}, {1, 16e9, 11e9, false}};
   measurement.duration_seconds = 7.5;
   measurement.warnings = {"busy machine: load 3.0 on 2 CPUs before the run"};
   measurement.cells = {{"streams2_prefetch", 2, 31e9, 29e9, true, {29e9, 31e9}},
@@ -46,7 +47,13 @@ constexpr const char* kGolden = R"({
   "repetitions": 5,
   "instruction_set": "AVX3",
   "copy_bytes_per_second": 15000000000.0,
-  "steal_share": 0.125,
+  "surroundings": {
+    "steal_share": 0.125,
+    "others_cpus": 0.5,
+    "cpu_pressure_share": 0.25,
+    "throttled_periods": 3,
+    "reclaim_events": 0
+  },
   "duration_seconds": 7.5,
   "warnings": [
     "busy machine: load 3.0 on 2 CPUs before the run"
@@ -63,6 +70,20 @@ constexpr const char* kGolden = R"({
       27000000000.0
     ]
   },
+  "nodes": [
+    {
+      "node": 0,
+      "best_bytes_per_second": 17000000000.0,
+      "median_bytes_per_second": 16000000000.0,
+      "stable": true
+    },
+    {
+      "node": 1,
+      "best_bytes_per_second": 16000000000.0,
+      "median_bytes_per_second": 11000000000.0,
+      "stable": false
+    }
+  ],
   "cells": [
     {
       "kernel": "streams2_prefetch",

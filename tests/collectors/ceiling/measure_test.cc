@@ -94,8 +94,71 @@ TEST_CASE("D21: a run whose CPU the host took is contended") {
     if (++calls == 5) tree.write("/proc/stat", "cpu 401 0 21 1 0 0 0 180 0 0\n");
   });
   REQUIRE(measured.ok());
-  CHECK(measured->steal_share == Approx(0.3));
+  CHECK(measured->surroundings.steal_share == Approx(0.3));
   CHECK(measured->verdict == Verdict::kContended);
+}
+
+TEST_CASE("a run beside which others kept the CPUs busy is contended") {
+  auto files = small_machine();
+  files["/proc/self/stat"] = "7 (a (b) c) R 1 1 1 0 -1 0 0 0 0 0 100 100 0 0 20 0 1 0 9\n";
+  files["/proc/uptime"] = "100.00 90.00\n";
+  const FakeTree tree(files);
+  const StopPage stop = stop_page();
+  unsigned calls = 0;
+  const auto measured = measure(options_in(tree), stop, [&](const Progress&) {
+    if (++calls != 5) return;
+    // Ten seconds: ours ran for five of them, all together for nine.
+    tree.write("/proc/uptime", "110.00 90.00\n");
+    tree.write("/proc/self/stat", "7 (a (b) c) R 1 1 1 0 -1 0 0 0 0 0 500 200 0 0 20 0 1 0 9\n");
+    tree.write("/proc/stat", "cpu 901 0 1 101 0 0 0 0 0 0\n");
+  });
+  REQUIRE(measured.ok());
+  CHECK(measured->surroundings.others_cpus == Approx(0.4));
+  CHECK(measured->verdict == Verdict::kContended);
+}
+
+TEST_CASE("a run that the quota stopped now and then is throttled") {
+  auto files = small_machine();
+  files["/sys/fs/cgroup/cpu.max"] = "100000 100000\n";
+  files["/sys/fs/cgroup/cpu.stat"] = "nr_periods 100\nnr_throttled 7\n";
+  const FakeTree tree(files);
+  const StopPage stop = stop_page();
+  unsigned calls = 0;
+  const auto measured = measure(options_in(tree), stop, [&](const Progress&) {
+    if (++calls == 5) tree.write("/sys/fs/cgroup/cpu.stat", "nr_periods 200\nnr_throttled 9\n");
+  });
+  REQUIRE(measured.ok());
+  CHECK(measured->surroundings.throttled_periods == 2);
+  CHECK(measured->verdict == Verdict::kThrottled);
+}
+
+TEST_CASE("a later measurement starts from the winner") {
+  const FakeTree tree(small_machine());
+  const StopPage stop = stop_page();
+  Options options = options_in(tree);
+  options.start_from = StartFrom{"linear", 1, true};
+  auto measured = measure(options, stop, nullptr);
+  REQUIRE(measured.ok());
+  REQUIRE(measured->winner);
+  CHECK(measured->winner->kernel == "linear");
+  CHECK(measured->winner->samples.size() == 9);
+  CHECK(measured->cells.empty());
+  CHECK_FALSE(measured->copy);
+
+  options.start_from->alone = false;
+  measured = measure(options, stop, nullptr);
+  REQUIRE(measured.ok());
+  CHECK(measured->cells.front().kernel == "linear");
+  CHECK(measured->cells.size() == kKernels.size());
+
+  options.start_from = StartFrom{"of another version", 1, true};
+  measured = measure(options, stop, nullptr);
+  REQUIRE(measured.ok());
+  CHECK(measured->cells.size() == kKernels.size());
+  CHECK(measured->warnings.back().find("whole sweep") != std::string::npos);
+
+  options.numa_nodes = {3};
+  CHECK(measure(options, stop, nullptr).error().code == ErrorCode::kInvalid);
 }
 
 TEST_CASE("reclaim seen during the run ends it") {

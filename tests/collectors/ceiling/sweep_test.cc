@@ -139,6 +139,35 @@ TEST_CASE("no stable cell, no confirmation") {
   CHECK(script.calls.size() == 6);
 }
 
+TEST_CASE("a sweep that starts from a winner proves it against its neighbours") {
+  Script script;
+  script.rates[{1, 4}] = {20};
+  script.rates[{1, 8}] = {24};
+  auto from = options({0, 1, 2}, {1, 2, 4, 8, 16});
+  from.start = SweepStart{1, 4, false};
+  const auto sweep = run_sweep(from, script, nullptr);
+  REQUIRE(sweep.ok());
+  // Two other kernels at four threads, and its own with two and eight.
+  CHECK(sweep->cells.size() == 5);
+  CHECK(cell_of(*sweep, 0, 4).samples.size() == 5);
+  CHECK(cell_of(*sweep, 2, 4).samples.size() == 5);
+  CHECK(cell_of(*sweep, 1, 2).samples.size() == 5);
+  CHECK(sweep->confirmation->kernel == 1);
+  CHECK(sweep->confirmation->threads == 8);
+}
+
+TEST_CASE("a winner alone is only confirmed") {
+  Script script;
+  auto from = options({0, 1, 2}, {1, 2, 4});
+  from.start = SweepStart{2, 3, true};
+  const auto sweep = run_sweep(from, script, nullptr);
+  REQUIRE(sweep.ok());
+  CHECK(sweep->cells.empty());
+  CHECK(sweep->confirmed());
+  CHECK(sweep->confirmation->threads == 3);
+  CHECK(script.calls.size() == 10);
+}
+
 TEST_CASE("thread counts that clearly lose are left out of the other kernels") {
   Script script;
   script.rates[{0, 1}] = {5};
