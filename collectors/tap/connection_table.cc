@@ -184,8 +184,11 @@ void ConnectionTable::learn_handshake(Connection& connection, const TcpSegment& 
   if (to_server == acknowledges) return;
   if (to_server) {
     connection.client_isn = segment.sequence;
+    connection.client_window_scale = segment.window_scale.value_or(0);
   } else {
     connection.server_isn = segment.sequence;
+    // Windows are scaled only where both sides said so.
+    if (!segment.window_scale && connection.client_window_scale) connection.client_window_scale = 0;
     if (connection.flow != nullptr) {
       StreamAssembler& stream = connection.flow->stream(Direction::kToClient);
       if (!stream.started()) stream.start_at(segment.sequence + 1);
@@ -220,12 +223,26 @@ void ConnectionTable::accept_stream(Connection& connection, const TcpSegment& se
   }
   Flow& flow = *connection.flow;
   if (segment.has(tcp_flag::kAck)) flow.stream(opposite(to_server)).acknowledge(segment.acknowledgment, at);
+  watch_window(flow, segment, to_server, at);
   if (carries) {
     const std::uint32_t first = segment.sequence + (segment.has(tcp_flag::kSyn) ? 1 : 0);
     flow.stream(direction_of(to_server)).accept({first, segment.payload, segment.payload_length, fin, at});
   }
   watch_holes(connection);
   settle(connection, at);
+}
+
+// Tells the handler when the client's window closes or opens.
+void ConnectionTable::watch_window(Flow& flow, const TcpSegment& segment, bool to_server, LineTime at) {
+  // The window of a SYN is never scaled.
+  if (segment.has(tcp_flag::kSyn)) return;
+  const bool closed = flow.client_window.closed();
+  if (!to_server) {
+    flow.client_window.send(segment.sequence + segment.payload_length, segment.payload_length);
+  } else if (segment.has(tcp_flag::kAck)) {
+    flow.client_window.acknowledge(segment.acknowledgment, segment.window);
+  }
+  if (flow.client_window.closed() != closed) flow.tell_client_window(at);
 }
 
 void ConnectionTable::open_flow(Connection& connection, const TcpSegment& segment, bool to_server, LineTime at) {
@@ -241,6 +258,7 @@ void ConnectionTable::open_flow(Connection& connection, const TcpSegment& segmen
   }
   connection.flow = std::make_unique<Flow>(
       environment_, ConnectionInfo{connection.key.server, !complete, complete ? connection.opened_at : at});
+  connection.flow->client_window.set_scale(connection.client_window_scale);
   if (client) connection.flow->stream(Direction::kToServer).start_at(*client);
   if (server) connection.flow->stream(Direction::kToClient).start_at(*server);
   move_to(connection, Stage::kOpen);

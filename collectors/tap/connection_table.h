@@ -102,6 +102,7 @@ class ConnectionTable {
     // The initial sequence numbers, where the handshake showed them.
     std::optional<std::uint32_t> client_isn;
     std::optional<std::uint32_t> server_isn;
+    std::optional<std::uint8_t> client_window_scale;
     std::unique_ptr<Flow> flow;  // from the first payload or FIN to the close
     // The list of its stage, least recently used first.
     Connection* older = nullptr;
@@ -138,6 +139,7 @@ class ConnectionTable {
   void learn_handshake(Connection& connection, const TcpSegment& segment, bool to_server);
   void accept_reset(Connection& connection, const TcpSegment& segment, bool to_server, LineTime at);
   void accept_stream(Connection& connection, const TcpSegment& segment, bool to_server, LineTime at);
+  static void watch_window(Flow& flow, const TcpSegment& segment, bool to_server, LineTime at);
   void open_flow(Connection& connection, const TcpSegment& segment, bool to_server, LineTime at);
   void close(Connection& connection, CloseCause cause, LineTime at);
   void drop_flow(Connection& connection);

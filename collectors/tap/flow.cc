@@ -23,6 +23,10 @@ void Flow::close(CloseCause cause, LineTime at) {
   if (handler_ != nullptr) handler_->on_close(cause, at);
 }
 
+void Flow::tell_client_window(LineTime at) {
+  if (handler_ != nullptr) handler_->on_client_window(client_window.closed(), at);
+}
+
 ConnectionHandler& Flow::handler() {
   if (handler_ == nullptr) {
     handler_ = environment_.factory.open(info_);

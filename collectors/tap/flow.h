@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "collectors/tap/client_window.h"
 #include "collectors/tap/connection.h"
 #include "collectors/tap/stream_assembler.h"
 
@@ -40,6 +41,11 @@ class Flow {
   void advance_to(LineTime now);
   // Delivers what waits, and the close to the handler.
   void close(CloseCause cause, LineTime at);
+
+  // What client_window says now, to the handler.
+  void tell_client_window(LineTime at);
+
+  ClientWindow client_window;  // fed by the table
 
   static constexpr std::size_t kNotListed = static_cast<std::size_t>(-1);
   std::size_t hole_slot = kNotListed;  // for the table: its place in the list of flows with holes

@@ -56,6 +56,24 @@ Passage passage_of(std::uint16_t packet_type) {
   return packet_type == 4 ? Passage::kOutgoing : Passage::kIncoming;
 }
 
+// The exponent in the window scale option of a SYN: kind 3, length 3 (RFC 7323 §2.2).
+std::optional<std::uint8_t> window_scale(const Rest& rest, std::size_t header) {
+  for (std::size_t at = 20; at < header;) {
+    const std::uint8_t kind = rest.u8(at);
+    if (kind == 0) return std::nullopt;
+    if (kind == 1) {
+      ++at;
+      continue;
+    }
+    if (at + 1 >= header) return std::nullopt;
+    const std::size_t length = rest.u8(at + 1);
+    if (length < 2 || at + length > header) return std::nullopt;
+    if (kind == 3 && length == 3) return rest.u8(at + 2);
+    at += length;
+  }
+  return std::nullopt;
+}
+
 // The TCP header and what follows; `rest` ends where the IP packet ends.
 DecodeOutcome decode_tcp_header(Rest rest, TcpSegment& segment) {
   constexpr std::size_t kHeaderMin = 20;
@@ -70,6 +88,7 @@ DecodeOutcome decode_tcp_header(Rest rest, TcpSegment& segment) {
   segment.acknowledgment = rest.u32(8);
   segment.flags = rest.u8(13);
   segment.window = rest.u16(14);
+  segment.window_scale = segment.has(tcp_flag::kSyn) ? window_scale(rest, header) : std::nullopt;
   rest.skip(header);
   if (rest.wire > kSegmentMax) return DecodeOutcome::kMalformed;
   segment.payload = std::span(rest.data, rest.captured);

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace rooflined::tap {
@@ -28,10 +29,11 @@ struct TcpSegment {
   std::uint32_t sequence = 0;
   std::uint32_t acknowledgment = 0;
   std::uint8_t flags = 0;
-  std::uint16_t window = 0;            // as on the wire: before window scaling
-  std::span<const std::byte> payload;  // what was captured of it; valid as long as the packet
-  std::uint32_t payload_length = 0;    // on the wire; more than payload.size() where snaplen cut it
-  std::uint32_t interface_index = 0;   // 0: the link type does not say
+  std::uint16_t window = 0;                  // as on the wire: before window scaling
+  std::optional<std::uint8_t> window_scale;  // the option of a SYN (RFC 7323 §2.2)
+  std::span<const std::byte> payload;        // what was captured of it; valid as long as the packet
+  std::uint32_t payload_length = 0;          // on the wire; more than payload.size() where snaplen cut it
+  std::uint32_t interface_index = 0;         // 0: the link type does not say
   Passage passage = Passage::kUnknown;
 
   bool has(std::uint8_t flag) const noexcept { return (flags & flag) != 0; }

@@ -34,6 +34,8 @@ struct Fixture {
     segment.sequence = sequence;
     segment.acknowledgment = acknowledgment;
     segment.flags = flags;
+    segment.window = window;
+    segment.window_scale = window_scale;
     segment.payload = as_bytes(payload);
     segment.payload_length = static_cast<std::uint32_t>(payload.size());
     table.accept(segment, line_ms(ms));
@@ -53,6 +55,8 @@ struct Fixture {
     up(ms, 0, "");
   }
 
+  std::uint16_t window = 0xffff;
+  std::optional<std::uint8_t> window_scale;
   std::vector<std::uint16_t> ports = {8080, 8000};
   RecordingFactory factory;
   ConnectionTable table;
@@ -389,6 +393,26 @@ TEST_CASE("servers elsewhere are counted once and not followed", "[connection_ta
     send(test::ipv4(9, 9, 9, 9, 999), kServer, 3, Passage::kOutgoing);
     CHECK(factory.records.size() == 1);
   }
+}
+
+TEST_CASE("the handler is told when the client's window closes and opens", "[connection_table]") {
+  Fixture f;
+  f.window_scale = 7;
+  f.handshake(1);
+  f.window_scale.reset();
+  f.window = 8;  // 1,024 bytes
+  f.up(2, 0, "ask");
+  const std::string frame(500, 'x');
+  f.down(3, 0, frame, kAck, 3);
+  f.down(4, 500, frame, kAck, 3);  // 24 bytes are left
+  f.window = 0;
+  f.up(5, 3, "", kAck, 1000);
+  f.window = 8;
+  f.up(9, 3, "", kAck, 1000);
+  const auto& events = f.factory.records.at(0)->events;
+  REQUIRE(events.size() == 5);
+  CHECK(events[2] == "window closed 4");
+  CHECK(events[4] == "window open 9");
 }
 
 }  // namespace rooflined::tap
