@@ -15,13 +15,20 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <thread>
 
 namespace rooflined::ceiling {
 namespace {
 
 constexpr std::size_t kLineBytesMax = 1024 * 1024;
-// A stopped probe returns within a block and unmaps its buffer: 0.1 s for gigabytes of small pages.
-constexpr Duration kStopGrace = std::chrono::milliseconds(500);
+// What a child that has closed its report gets to end by itself: 0.1 s go into gigabytes of small pages.
+constexpr Duration kExitGrace = std::chrono::milliseconds(500);
+// A worker reads its block of 256 KiB in 30 to 60 µs, and clears a huge page in some 300. One that has not answered
+// then may be waiting for a CPU at idle priority, and would read on when it gets one.
+constexpr Duration kLoadGrace = std::chrono::microseconds(300);
+constexpr Duration kLoadLook = std::chrono::microseconds(20);
+// A killed child gives its memory back at its own priority, which may be idle on a machine that has become busy.
+constexpr Duration kMemoryGrace = std::chrono::milliseconds(100);
 constexpr int kPollMilliseconds = 20;
 constexpr int kExecFailed = 127;
 
@@ -58,6 +65,15 @@ MonotonicTime now() {
   ::syscall(SYS_close_range, static_cast<unsigned>(kReportDescriptor + 1), ~0U, 0U);
   ::execv(executable, arguments);
   ::_exit(kExecFailed);
+}
+
+// Takes the memory of a process that was killed and does not get to it itself (process_mrelease(2), Linux 5.15; the C
+// library of Debian 12 has no name for it). Where the kernel refuses, the process does it in its own time.
+void release_memory_of(pid_t pid) {
+  const int pid_fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  if (pid_fd < 0) return;
+  ::syscall(SYS_process_mrelease, pid_fd, 0);
+  ::close(pid_fd);
 }
 
 // Cuts the pipe's bytes into lines.
@@ -111,24 +127,56 @@ ProbeProcess::~ProbeProcess() {
   ::close(report_);
 }
 
-void ProbeProcess::kill_and_reap() {
-  if (pid_ < 0) return;
-  ::kill(pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  pid_ = -1;
+void ProbeProcess::kill_child() {
+  const std::lock_guard lock(pid_mutex_);
+  if (pid_ >= 0) ::kill(pid_, SIGKILL);
 }
 
-ProbeProcess::End ProbeProcess::wait(Duration limit, const std::function<void(std::string_view)>& on_line) {
+bool ProbeProcess::reap_if_ended(int& status) {
+  const std::lock_guard lock(pid_mutex_);
+  if (pid_ >= 0 && ::waitpid(pid_, &status, WNOHANG) == pid_) pid_ = -1;
+  return pid_ < 0;
+}
+
+void ProbeProcess::kill_and_reap() {
+  kill_child();
+  const MonotonicTime patience_end = now() + kMemoryGrace;
+  int status = 0;
+  bool helped = false;
+  while (!reap_if_ended(status)) {
+    if (!helped && now() >= patience_end) {
+      release_memory_of(pid_);
+      helped = true;
+    }
+    ::poll(nullptr, 0, 1);
+  }
+}
+
+MonotonicTime ProbeProcess::silence() {
+  page_.request();
+  const MonotonicTime grace_end = now() + kLoadGrace;
+  // Asleep between two looks: a worker may need this CPU for its answer.
+  while (page_.reading() > 0 && now() < grace_end) std::this_thread::sleep_for(kLoadLook);
+  const bool answered = page_.reading() == 0;
+  kill_child();
+  return answered ? page_.last_load() : now();
+}
+
+ProbeProcess::End ProbeProcess::wait(Duration limit, const std::function<void(std::string_view)>& on_line,
+                                     const std::function<void()>& on_round) {
   const MonotonicTime deadline = now() + limit;
-  MonotonicTime stop_deadline = MonotonicTime::max();
   LineReader lines(on_line);
   std::array<char, 4096> piece;
   for (;;) {
-    if (page_.requested() && stop_deadline == MonotonicTime::max()) stop_deadline = now() + kStopGrace;
-    if (now() >= deadline || now() >= stop_deadline) {
+    if (on_round) on_round();
+    if (page_.requested()) {
+      silence();
       kill_and_reap();
-      return page_.requested() ? End::kStopped : End::kTimeout;
+      return End::kStopped;
+    }
+    if (now() >= deadline) {
+      kill_and_reap();
+      return End::kTimeout;
     }
     pollfd waiting{report_, POLLIN, 0};
     if (::poll(&waiting, 1, kPollMilliseconds) <= 0) continue;
@@ -137,19 +185,13 @@ ProbeProcess::End ProbeProcess::wait(Duration limit, const std::function<void(st
     if (got <= 0 || !lines.take({piece.data(), static_cast<std::size_t>(got)})) break;
   }
   // The pipe is closed: the child has ended, or has nothing more to say and is given a moment for that.
-  const MonotonicTime grace_end = now() + kStopGrace;
+  const MonotonicTime grace_end = now() + kExitGrace;
   int status = 0;
-  while (pid_ >= 0 && now() < grace_end) {
-    if (::waitpid(pid_, &status, WNOHANG) == pid_) {
-      pid_ = -1;
-    } else {
-      ::poll(nullptr, 0, 1);
-    }
-  }
-  const bool by_itself = pid_ < 0 && WIFEXITED(status);
+  bool ended = false;
+  while (!(ended = reap_if_ended(status)) && now() < grace_end) ::poll(nullptr, 0, 1);
   kill_and_reap();
   if (page_.requested()) return End::kStopped;
-  return by_itself ? End::kExited : End::kSignaled;
+  return ended && WIFEXITED(status) ? End::kExited : End::kSignaled;
 }
 
 }  // namespace rooflined::ceiling

@@ -8,7 +8,7 @@
 // probe behind. SIGINT is ignored in the child: on a terminal it reaches both, and the parent is the one who decides.
 //
 // Bounds: a line of 1 MiB, the deadline of wait(). Threads: start(), wait() and the destructor on one thread that lives
-// as long as the probe; stop() on any thread or in a signal handler.
+// as long as the probe; stop() on any thread or in a signal handler, silence() on any thread.
 
 #pragma once
 
@@ -20,6 +20,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,22 +52,30 @@ class ProbeProcess {
   // Kills and reaps the child if it is still there.
   ~ProbeProcess();
 
-  // Sets the stop page: the last worker's last load comes within a block. wait() kills what is still there a little
-  // later.
+  // Sets the stop page: the last worker's last load comes within a block. wait() kills the child at its next round.
   void stop() const noexcept { page_.request(); }
+  // stop(), a moment for the workers to say when they loaded last, then SIGKILL. Returns the time of the last load:
+  // what the workers left, or, where one did not answer, the moment from which on none can load any more.
+  MonotonicTime silence();
 
-  // Hands every line of the report to `on_line` until the child ends; reaps it. Once only.
-  End wait(Duration limit, const std::function<void(std::string_view)>& on_line);
+  // Hands every line of the report to `on_line` until the child ends; reaps it. Calls `on_round` at least every 20 ms.
+  // Once only.
+  End wait(Duration limit, const std::function<void(std::string_view)>& on_line,
+           const std::function<void()>& on_round = {});
 
+  // Requires: wait() has not returned, and the caller is its thread.
   pid_t pid() const noexcept { return pid_; }
 
  private:
   ProbeProcess(StopPage page, pid_t pid, int report) : page_(std::move(page)), pid_(pid), report_(report) {}
+  void kill_child();
+  bool reap_if_ended(int& status);
   void kill_and_reap();
 
   StopPage page_;
-  pid_t pid_;   // -1 once reaped
-  int report_;  // the pipe's reading end
+  std::mutex pid_mutex_;  // a number that was reaped may be another process's
+  pid_t pid_;             // -1 once reaped
+  int report_;            // the pipe's reading end
 };
 
 }  // namespace rooflined::ceiling

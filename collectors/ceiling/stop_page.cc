@@ -39,21 +39,28 @@ Result<StopPage> StopPage::attach(int fd) {
 Result<StopPage> StopPage::map(int fd, int fd_kept) {
   void* const page = ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (page == MAP_FAILED) return system_error("mmap");
-  // The page begins as zeros, which is the flag's value; an atomic of 32 bits has no other state.
-  return StopPage(std::launder(static_cast<Flag*>(page)), fd_kept);
+  // The page begins as zeros; lock-free atomics have no other state than their value.
+  return StopPage(std::launder(static_cast<Shared*>(page)), fd_kept);
+}
+
+void StopPage::end_reading(MonotonicTime last_load) const noexcept {
+  std::int64_t known = shared_->last_load_ns.load();
+  while (known < last_load.ns() && !shared_->last_load_ns.compare_exchange_weak(known, last_load.ns())) {
+  }
+  shared_->reading.fetch_sub(1);
 }
 
 StopPage::StopPage(StopPage&& other) noexcept
-    : flag_(std::exchange(other.flag_, nullptr)), fd_(std::exchange(other.fd_, -1)) {}
+    : shared_(std::exchange(other.shared_, nullptr)), fd_(std::exchange(other.fd_, -1)) {}
 
 StopPage& StopPage::operator=(StopPage&& other) noexcept {
-  std::swap(flag_, other.flag_);
+  std::swap(shared_, other.shared_);
   std::swap(fd_, other.fd_);
   return *this;
 }
 
 StopPage::~StopPage() {
-  if (flag_ != nullptr) ::munmap(flag_, kPageBytes);
+  if (shared_ != nullptr) ::munmap(shared_, kPageBytes);
   if (fd_ >= 0) ::close(fd_);
 }
 

@@ -102,11 +102,13 @@ void WorkerPool::Shared::work(Slot& slot) {
     arrived.fetch_add(1, std::memory_order_acq_rel);
     unsigned spins = 0;
     while (arrived.load(std::memory_order_acquire) < expected.load(std::memory_order_relaxed)) wait_a_little(spins);
+    stop.begin_reading();
     if (slot.job == Job::kFill) {
       fill(slot);
     } else {
       read(slot);
     }
+    stop.end_reading(now());
     finished.fetch_add(1, std::memory_order_acq_rel);
     finished.notify_one();
   }

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace rooflined;
@@ -74,6 +75,29 @@ TEST_CASE("a child that does not heed the stop page is killed") {
   CHECK(gone(pid));
 }
 
+TEST_CASE("silence() kills at once, from any thread") {
+  const auto process = shell("echo ready >&4; exec sleep 1000");
+  const pid_t pid = process->pid();
+  std::thread other;
+  const auto end = process->wait(kLong, [&](std::string_view) { other = std::thread([&] { process->silence(); }); });
+  other.join();
+  CHECK(end == ProbeProcess::End::kStopped);
+  CHECK(gone(pid));
+  process->silence();  // and harms nobody afterwards
+}
+
+TEST_CASE("the rounds of wait() may stop the probe") {
+  const auto process = shell("exec sleep 1000");
+  unsigned rounds = 0;
+  const auto end = process->wait(
+      kLong, [](std::string_view) {},
+      [&] {
+        if (++rounds == 3) process->stop();
+      });
+  CHECK(end == ProbeProcess::End::kStopped);
+  CHECK(rounds == 3);
+}
+
 TEST_CASE("the deadline kills") {
   const auto process = shell("exec sleep 1000");
   const pid_t pid = process->pid();
@@ -125,6 +149,20 @@ TEST_CASE("the page is shared: a request of one process is seen by another") {
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(page->requested());
   CHECK_FALSE(StopPage::attach(-1).ok());
+}
+
+TEST_CASE("the page tells who still reads, and when the last load was") {
+  auto page = StopPage::create();
+  REQUIRE(page.ok());
+  CHECK(page->reading() == 0);
+  CHECK(page->last_load() == MonotonicTime());
+  page->begin_reading();
+  page->begin_reading();
+  CHECK(page->reading() == 2);
+  page->end_reading(MonotonicTime::from_ns(700));
+  page->end_reading(MonotonicTime::from_ns(500));  // earlier: its stamp was taken before the other's
+  CHECK(page->reading() == 0);
+  CHECK(page->last_load() == MonotonicTime::from_ns(700));
 }
 
 TEST_CASE("a parent that is killed takes its probe along") {

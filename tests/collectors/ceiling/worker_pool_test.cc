@@ -138,6 +138,19 @@ TEST_CASE("a stop during a repetition ends it within a block or two of each work
   CHECK(pool->bytes_moved() <= at_stop + 2 * 2 * kBlockBytes);
 }
 
+TEST_CASE("the page is left with nobody reading and the time of the last load") {
+  auto stop = StopPage::create();
+  REQUIRE(stop.ok());
+  const Topology topology = topology_of(2);
+  const auto pool = pool_of(topology, *stop, 8 * kMiB, kernel_functions());
+  CHECK(stop->reading() == 0);
+  const MonotonicTime filled = stop->last_load();
+  CHECK(filled > MonotonicTime());
+  REQUIRE(pool->repeat(0, 2).ok());
+  CHECK(stop->reading() == 0);
+  CHECK(stop->last_load() >= filled + kRepetitionMin);
+}
+
 TEST_CASE("a stop during the filling is an error of the pool") {
   auto stop = StopPage::create();
   REQUIRE(stop.ok());
