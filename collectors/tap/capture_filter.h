@@ -18,5 +18,7 @@ namespace rooflined::tap {
 
 // `link_type` is a DLT_* value. Requires: at least one port.
 std::string capture_filter(std::span<const std::uint16_t> ports, int link_type);
+// The same for the doorbell: only what goes to the ports, and of untagged packets only those with payload.
+std::string doorbell_filter(std::span<const std::uint16_t> ports, int link_type);
 
 }  // namespace rooflined::tap

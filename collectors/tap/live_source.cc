@@ -71,35 +71,6 @@ class LiveSource final : public PacketSource {
   u_int dropped_seen_ = 0;
 };
 
-Error activation_error(pcap_t* handle, int status, const std::string& interface) {
-  const std::string detail = pcap_geterr(handle);
-  switch (status) {
-    case PCAP_ERROR_PERM_DENIED:
-    case PCAP_ERROR_PROMISC_PERM_DENIED:
-      return {ErrorCode::kDenied, interface, "capturing needs the capability CAP_NET_RAW (or root)"};
-    case PCAP_ERROR_NO_SUCH_DEVICE:
-      return {ErrorCode::kNotFound, interface, "no such network interface"};
-    case PCAP_ERROR_IFACE_NOT_UP:
-      return {ErrorCode::kNotFound, interface, "the network interface is down"};
-    default:
-      return {ErrorCode::kIo, interface,
-              fmt::format("cannot capture: {}", detail.empty() ? pcap_statustostr(status) : detail.c_str())};
-  }
-}
-
-Status set_filter(pcap_t* handle, const LiveOptions& options) {
-  bpf_program program{};
-  const std::string text = capture_filter(options.ports, pcap_datalink(handle));
-  if (pcap_compile(handle, &program, text.c_str(), 1, PCAP_NETMASK_UNKNOWN) != 0) {
-    return Error{ErrorCode::kInvalid, options.interface, fmt::format("capture filter: {}", pcap_geterr(handle))};
-  }
-  const int status = pcap_setfilter(handle, &program);
-  pcap_freecode(&program);
-  if (status != 0)
-    return Error{ErrorCode::kIo, options.interface, fmt::format("capture filter: {}", pcap_geterr(handle))};
-  return ok_status();
-}
-
 }  // namespace
 
 Result<std::unique_ptr<PacketSource>> open_live(const LiveOptions& options) {
@@ -110,21 +81,10 @@ Result<std::unique_ptr<PacketSource>> open_live(const LiveOptions& options) {
   pcap_set_snaplen(handle.get(), kSnapLength);
   pcap_set_buffer_size(handle.get(), options.ring_bytes);
   pcap_set_timeout(handle.get(), static_cast<int>(options.delivery.count()));
-  if (pcap_set_tstamp_precision(handle.get(), PCAP_TSTAMP_PRECISION_NANO) != 0) {
-    return Error{ErrorCode::kUnsupported, interface, "no stamps with nanoseconds"};
-  }
-  // A warning is positive; none of them matters without promiscuous mode.
-  if (const int status = pcap_activate(handle.get()); status < 0)
-    return activation_error(handle.get(), status, interface);
-  // The second cooked format names the interface of each packet; where a device does not have it, nothing is lost but
-  // that.
-  if (pcap_datalink(handle.get()) == DLT_LINUX_SLL) pcap_set_datalink(handle.get(), DLT_LINUX_SLL2);
-  if (Status known = check_link_type(handle.get(), interface); !known) return known.error();
-  if (Status filtered = set_filter(handle.get(), options); !filtered) return filtered.error();
-  if (pcap_setnonblock(handle.get(), 1, message) != 0) return Error{ErrorCode::kIo, interface, message};
-  const int descriptor = pcap_get_selectable_fd(handle.get());
-  if (descriptor < 0) return Error{ErrorCode::kUnsupported, interface, "cannot wait for packets on this interface"};
-  return std::unique_ptr<PacketSource>(std::make_unique<LiveSource>(std::move(handle), descriptor, interface));
+  const auto descriptor = start_capture(handle.get(), interface,
+                                        [&options](int link_type) { return capture_filter(options.ports, link_type); });
+  if (!descriptor) return descriptor.error();
+  return std::unique_ptr<PacketSource>(std::make_unique<LiveSource>(std::move(handle), *descriptor, interface));
 }
 
 }  // namespace rooflined::tap

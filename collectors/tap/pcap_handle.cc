@@ -32,6 +32,33 @@ void deliver(u_char* user, const pcap_pkthdr* header, const u_char* bytes) {
                                  std::as_bytes(std::span(bytes, header->caplen)), header->len, delivery.link_type});
 }
 
+Error activation_error(pcap_t* handle, int status, const std::string& interface) {
+  const std::string detail = pcap_geterr(handle);
+  switch (status) {
+    case PCAP_ERROR_PERM_DENIED:
+    case PCAP_ERROR_PROMISC_PERM_DENIED:
+      return {ErrorCode::kDenied, interface, "capturing needs the capability CAP_NET_RAW (or root)"};
+    case PCAP_ERROR_NO_SUCH_DEVICE:
+      return {ErrorCode::kNotFound, interface, "no such network interface"};
+    case PCAP_ERROR_IFACE_NOT_UP:
+      return {ErrorCode::kNotFound, interface, "the network interface is down"};
+    default:
+      return {ErrorCode::kIo, interface,
+              fmt::format("cannot capture: {}", detail.empty() ? pcap_statustostr(status) : detail.c_str())};
+  }
+}
+
+Status set_filter(pcap_t* handle, const std::string& text, const std::string& interface) {
+  bpf_program program{};
+  if (pcap_compile(handle, &program, text.c_str(), 1, PCAP_NETMASK_UNKNOWN) != 0) {
+    return Error{ErrorCode::kInvalid, interface, fmt::format("capture filter: {}", pcap_geterr(handle))};
+  }
+  const int status = pcap_setfilter(handle, &program);
+  pcap_freecode(&program);
+  if (status != 0) return Error{ErrorCode::kIo, interface, fmt::format("capture filter: {}", pcap_geterr(handle))};
+  return ok_status();
+}
+
 }  // namespace
 
 Status check_link_type(pcap_t* handle, const std::string& where) {
@@ -41,6 +68,27 @@ Status check_link_type(pcap_t* handle, const std::string& where) {
   return Error{ErrorCode::kUnsupported, where,
                fmt::format("link type {} is not supported (Ethernet, Linux cooked, raw IP and loopback are)",
                            name != nullptr ? std::string(name) : std::to_string(type))};
+}
+
+Result<int> start_capture(pcap_t* handle, const std::string& interface,
+                          const std::function<std::string(int link_type)>& filter) {
+  if (pcap_set_tstamp_precision(handle, PCAP_TSTAMP_PRECISION_NANO) != 0) {
+    return Error{ErrorCode::kUnsupported, interface, "no stamps with nanoseconds"};
+  }
+  // A warning is positive; none of them matters without promiscuous mode.
+  if (const int status = pcap_activate(handle); status < 0) return activation_error(handle, status, interface);
+  // The second cooked format names the interface of each packet; where a device does not have it, nothing is lost but
+  // that.
+  if (pcap_datalink(handle) == DLT_LINUX_SLL) pcap_set_datalink(handle, DLT_LINUX_SLL2);
+  if (Status known = check_link_type(handle, interface); !known) return known.error();
+  if (Status filtered = set_filter(handle, filter(pcap_datalink(handle)), interface); !filtered) {
+    return filtered.error();
+  }
+  char message[PCAP_ERRBUF_SIZE] = {};
+  if (pcap_setnonblock(handle, 1, message) != 0) return Error{ErrorCode::kIo, interface, message};
+  const int descriptor = pcap_get_selectable_fd(handle);
+  if (descriptor < 0) return Error{ErrorCode::kUnsupported, interface, "cannot wait for packets on this interface"};
+  return descriptor;
 }
 
 int dispatch(pcap_t* handle, int packets_max, PacketSink& sink) {

@@ -1,4 +1,4 @@
-// What the live source and the file source share: an owned libpcap handle, and the way from its packets to a
+// What the sources of packets share: an owned libpcap handle, how a live one starts, and the way from its packets to a
 // PacketSink.
 
 #pragma once
@@ -9,6 +9,7 @@
 #include <pcap/pcap.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,6 +22,11 @@ using PcapHandle = std::unique_ptr<pcap_t, PcapClose>;
 
 // The error where packets of this link type cannot be taken apart.
 Status check_link_type(pcap_t* handle, const std::string& where);
+
+// Activates a live handle whose options are set, without waiting in reads, and installs the filter that `filter` makes
+// for its link type. The result is the descriptor to poll. The errors are one line for a person, as of open_live().
+Result<int> start_capture(pcap_t* handle, const std::string& interface,
+                          const std::function<std::string(int link_type)>& filter);
 
 // pcap_dispatch(3) of at most `packets_max` into `sink`; the result is its own. Requires: stamps are in nanoseconds.
 int dispatch(pcap_t* handle, int packets_max, PacketSink& sink);
