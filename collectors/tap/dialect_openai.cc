@@ -72,11 +72,11 @@ void read_fingerprint(JsonValue& value, FrameFacts& facts) {
 
 void read_response_id(JsonValue& value, FrameFacts& facts) {
   constexpr std::size_t kIdMin = 8;
-  std::string_view id;
-  if (facts.response_id || value.get_string().get(id) != simdjson::SUCCESS || id.size() < kIdMin) return;
+  const std::optional<std::string_view> id = json_raw_string(value);
+  if (facts.response_id || !id || id->size() < kIdMin) return;
   // FNV-1a, 64 bits.
   std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  for (const char c : *id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   facts.response_id = hash;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 
 namespace rooflined::tap {
@@ -30,6 +31,9 @@ void deliver(u_char* user, const pcap_pkthdr* header, const u_char* bytes) {
   const std::int64_t nanoseconds = std::clamp<std::int64_t>(header->ts.tv_usec, 0, kNsPerSecond);
   delivery.sink.on_packet(Packet{CaptureTime::from_ns(seconds * kNsPerSecond + nanoseconds),
                                  std::as_bytes(std::span(bytes, header->caplen)), header->len, delivery.link_type});
+  // The kernel overwrites its ring once a lap only; until then it would hold conversations. libpcap
+  // maps it writable and is done with a packet when the callback returns.
+  explicit_bzero(const_cast<u_char*>(bytes), header->caplen);
 }
 
 Error activation_error(pcap_t* handle, int status, const std::string& interface) {
