@@ -53,6 +53,7 @@ void CeilingKeeper::interrupt() {
 void CeilingKeeper::reload(const Options& options) {
   CeilingState loaded = load_ceiling_state(options.state_directory, ceiling::read_identity(options.probe.root));
   const std::lock_guard lock(mutex_);
+  if (probe_ != nullptr) probe_->stop();
   options_ = options;
   if (!loaded.results.empty()) state_ = std::move(loaded);
   next_try_ = monotonic_now();
@@ -111,7 +112,12 @@ bool CeilingKeeper::idle() {
 }
 
 Result<ceiling::Measurement> CeilingKeeper::probe(const ceiling::Options& options) {
-  auto started = Probe::start(options, Probe::Priority::kIdle);
+  tap::Doorbell::Options doorbell;
+  {
+    const std::lock_guard lock(mutex_);
+    doorbell = options_.doorbell;
+  }
+  auto started = Probe::start(options, Probe::Priority::kIdle, doorbell);
   if (!started) return started.error();
   Probe* probe = started->get();
   {
@@ -121,6 +127,11 @@ Result<ceiling::Measurement> CeilingKeeper::probe(const ceiling::Options& option
   }
   auto measurement = probe->wait(kProbeLimit, {});
   const std::lock_guard lock(mutex_);
+  if (const auto& abort = probe_->abort(); abort && abort->latency) {
+    abort_latency_.observe(to_seconds(*abort->latency), 1);
+    log::info("a request ended the probe: last load {:.0f} µs after its first packet",
+              1e6 * to_seconds(*abort->latency));
+  }
   probe_.reset();
   return measurement;
 }
@@ -214,6 +225,7 @@ void CeilingKeeper::describe(WallTime now, Snapshot& snapshot) const {
   const std::lock_guard lock(mutex_);
   if (last_run_) snapshot.collectors.push_back(*last_run_);
   snapshot.ceiling_measurements = outcomes_;
+  snapshot.ceiling_abort_latency = abort_latency_.data();
   if (options_.configured) {
     snapshot.ceiling.emplace();
     snapshot.ceiling->source = "configured";

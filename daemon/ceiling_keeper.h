@@ -12,6 +12,7 @@
 #include "daemon/activity.h"
 #include "daemon/ceiling_state.h"
 #include "daemon/probe.h"
+#include "metrics/fixed_histogram.h"
 #include "metrics/snapshot.h"
 
 #include <array>
@@ -39,6 +40,7 @@ class CeilingKeeper {
     Duration idle_for = std::chrono::seconds(60);
     Duration max_age = std::chrono::hours(7 * 24);
     ceiling::Options probe;
+    tap::Doorbell::Options doorbell;  // no probe runs without one
   };
 
   // Requires: `activity` outlives the keeper.
@@ -51,7 +53,7 @@ class CeilingKeeper {
   void stop();
   // A request came: ends a running probe. Any thread; cheap when none runs.
   void interrupt();
-  // New settings; the state file is read again, too.
+  // New settings; a running probe, which follows the old ones, is ended; the state file is read again, too.
   void reload(const Options& options);
 
   std::optional<BytesPerSecond> bandwidth() const;
@@ -80,6 +82,7 @@ class CeilingKeeper {
   std::optional<ceiling::Measurement> last_;
   std::optional<CollectorSnapshot> last_run_;
   std::array<std::uint64_t, 4> outcomes_{};
+  FixedHistogram abort_latency_{kAbortLatencyBounds};
   std::map<std::string, bool> blocked_;
   bool idle_ = false;
   MonotonicTime started_;

@@ -1,10 +1,12 @@
 #include "daemon/probe.h"
 
+#include "daemon/clock.h"
 #include "daemon/measurement_json.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <optional>
@@ -59,16 +61,52 @@ std::vector<std::string> arguments_of(const ceiling::Options& options) {
 
 }  // namespace
 
-Result<std::unique_ptr<Probe>> Probe::start(const ceiling::Options& options, Priority priority) {
+Result<std::unique_ptr<Probe>> Probe::start(const ceiling::Options& options, Priority priority,
+                                            const std::optional<tap::Doorbell::Options>& doorbell) {
+  std::unique_ptr<tap::Doorbell> bell;
+  if (doorbell) {
+    auto opened = tap::Doorbell::open(*doorbell);
+    if (!opened.ok()) return Error{opened.error().code, "doorbell", opened.error().message()};
+    bell = std::move(opened).value();
+  }
   // Not the path: after an upgrade another program may lie there.
   auto process = ProbeProcess::start({"/proc/self/exe", arguments_of(options), priority});
   if (!process.ok()) return process.error();
-  return std::unique_ptr<Probe>(new Probe(std::move(process).value()));
+  return std::unique_ptr<Probe>(new Probe(std::move(process).value(), std::move(bell), options.root));
+}
+
+Probe::Probe(std::unique_ptr<ceiling::ProbeProcess> process, std::unique_ptr<tap::Doorbell> doorbell,
+             const std::string& root)
+    : process_(std::move(process)), memory_(root), doorbell_(std::move(doorbell)) {
+  if (doorbell_ != nullptr) doorbell_->listen([this](const Result<CaptureTime>& rung) { on_ring(rung); });
+}
+
+void Probe::on_ring(const Result<CaptureTime>& rung) {
+  process_->stop();
+  const Duration wall_offset = std::chrono::system_clock::now().time_since_epoch() - monotonic_now().since_epoch();
+  const MonotonicTime last_load = process_->silence();
+  if (!rung.ok()) return end({Cause::kCapture, {}}, Error{rung.error().code, "doorbell", rung.error().message()});
+  const Duration latency = last_load.since_epoch() + wall_offset - rung.value().since_epoch();
+  end({Cause::kRequest, std::max(Duration(0), latency)}, {});
+}
+
+void Probe::look_at_memory() {
+  const Status status = memory_.look();
+  if (status.ok()) return;
+  process_->stop();
+  end({Cause::kMemory, {}}, status.error());
+}
+
+void Probe::end(Abort abort, std::optional<Error> error) {
+  const std::lock_guard lock(mutex_);
+  if (abort_) return;
+  abort_ = abort;
+  error_ = std::move(error);
 }
 
 Result<ceiling::Measurement> Probe::wait(Duration limit, const ceiling::ProgressCallback& progress) {
   std::optional<Result<ceiling::Measurement>> outcome;
-  const auto end = process_->wait(limit, [&](std::string_view line) {
+  const auto on_line = [&](std::string_view line) {
     ReportItem item = parse_report_line(line);
     if (const auto* done = std::get_if<ceiling::Progress>(&item)) {
       if (progress) progress(*done);
@@ -77,16 +115,22 @@ Result<ceiling::Measurement> Probe::wait(Duration limit, const ceiling::Progress
     } else {
       outcome = std::get<Error>(item);
     }
-  });
+  };
+  const auto ended = process_->wait(limit, on_line, [this] { look_at_memory(); });
+  doorbell_.reset();  // and whatever it is about to say has been said
   // A result that came before the request to stop is thrown away too: what it measured was disturbed.
-  if (end == ProbeProcess::End::kStopped) return Error{ErrorCode::kBusy, "stopped", "the probe was told to stop"};
-  if (end == ProbeProcess::End::kTimeout) {
+  if (ended == ProbeProcess::End::kStopped) {
+    end({Cause::kAsked, {}}, {});
+    return error_.value_or(Error{ErrorCode::kBusy, "stopped", "the probe was told to stop"});
+  }
+  abort_.reset();
+  if (ended == ProbeProcess::End::kTimeout) {
     return Error{ErrorCode::kLimit, "time",
                  "the probe did not end in " + std::to_string(limit / std::chrono::seconds(1)) + " s"};
   }
   if (outcome) return std::move(*outcome);
   return Error{ErrorCode::kIo, "probe",
-               end == ProbeProcess::End::kSignaled ? "was killed by a signal" : "ended without a report"};
+               ended == ProbeProcess::End::kSignaled ? "was killed by a signal" : "ended without a report"};
 }
 
 int run_probe_worker(const ceiling::Options& options) {

@@ -107,6 +107,7 @@ CeilingKeeper::Options ceiling_options(const config::Config& settings) {
   options.max_age = settings.ceiling.max_age;
   options.probe.repetitions = settings.ceiling.repetitions;
   options.probe.working_set = settings.ceiling.working_set;
+  options.doorbell = {settings.capture.interface, live_options(settings).ports};
   return options;
 }
 

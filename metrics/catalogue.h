@@ -60,6 +60,7 @@ enum class MetricId : std::uint8_t {
   kCeilingLastSuccess,
   kCeilingInfo,
   kCeilingMeasurements,
+  kCeilingAbortLatency,
   kIdle,
   kIdleBlocked,
   kCapturePackets,

@@ -25,6 +25,9 @@ inline constexpr std::array<double, 14> kTokenLatencyBounds = {0.0005, 0.001, 0.
                                                                0.04,   0.06,  0.1,    0.2,   0.5,  1,     2.5};
 inline constexpr std::array<double, 12> kRequestLatencyBounds = {0.025, 0.1, 0.25, 0.5, 1,   2.5,
                                                                  5,     10,  30,   60,  120, 300};
+// From a request's packet to the last load of the probe that it ends: 1 ms is what is promised.
+inline constexpr std::array<double, 10> kAbortLatencyBounds = {0.00005, 0.0001, 0.0002, 0.0003, 0.0005,
+                                                               0.00075, 0.001,  0.002,  0.005,  0.01};
 
 struct HistogramSnapshot {
   std::vector<std::uint64_t> bucket_counts;  // not cumulative; one more than the bounds
@@ -156,6 +159,7 @@ struct Snapshot {
   std::vector<NodeRatioSnapshot> node_ratios;
   std::optional<CeilingSnapshot> ceiling;
   std::array<std::uint64_t, 4> ceiling_measurements{};  // adopted, unstable, suspect, aborted
+  HistogramSnapshot ceiling_abort_latency;              // kAbortLatencyBounds
   std::optional<bool> idle;                             // absent where nothing waits for an idle window
   std::map<std::string, bool> idle_blocked;             // by reason: 1 while it blocks
   CaptureSnapshot capture;

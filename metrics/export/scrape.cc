@@ -139,6 +139,7 @@ void add_snapshot(FamilyBuilder& out, const Snapshot& snapshot) {
   for (std::size_t i = 0; i < kMeasurementNames.size(); ++i) {
     out.add(kCeilingMeasurements, {kMeasurementNames[i]}, as_number(snapshot.ceiling_measurements[i]));
   }
+  out.add_histogram(kCeilingAbortLatency, {}, kAbortLatencyBounds, snapshot.ceiling_abort_latency);
   if (snapshot.idle) out.add(kIdle, {}, as_gauge(*snapshot.idle));
   for (const auto& [reason, blocks] : snapshot.idle_blocked) out.add(kIdleBlocked, {reason}, as_gauge(blocks));
   add_capture(out, snapshot.capture, up);

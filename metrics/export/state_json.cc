@@ -201,6 +201,7 @@ json to_json(const Snapshot& snapshot) {
   }
   if (snapshot.ceiling) object["ceiling"] = to_json(*snapshot.ceiling);
   object["ceiling_measurements"] = by_name(kMeasurementNames, snapshot.ceiling_measurements);
+  object["ceiling_abort_latency"] = to_json(snapshot.ceiling_abort_latency, kAbortLatencyBounds);
   if (snapshot.idle) put(object, "idle", *snapshot.idle);
   object["idle_blocked"] = by_reason(snapshot.idle_blocked);
   object["capture"] = to_json(snapshot.capture);

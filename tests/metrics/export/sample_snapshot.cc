@@ -90,6 +90,7 @@ Snapshot sample_snapshot() {
   ceiling.cells = {{"read4", 8, 2.8e10, 2.75e10, true}, {"copy", 8, 2.1e10, 1.1e10, false}};
   snapshot.ceiling = ceiling;
   snapshot.ceiling_measurements = {5, 1, 0, 2};
+  snapshot.ceiling_abort_latency = {{0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0}, 2, 0.00034};
   snapshot.idle = false;
   snapshot.idle_blocked = {{"exchanges", true}, {"load", false}};
   snapshot.capture = {"any", 123456, 7, 987654321, 2, 2896, 12, 1, {{"tls", 4}}, {{"chunk_size", 1}}};
