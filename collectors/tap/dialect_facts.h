@@ -17,8 +17,13 @@ namespace rooflined::tap {
 
 struct ChoiceFacts {
   std::uint32_t index = 0;
-  bool has_text = false;  // answer, reasoning, tool call: whatever tokens turn into
+  bool has_text = false;    // answer, reasoning, tool call: whatever tokens turn into
+  bool empty_text = false;  // a field for such text, and nothing in it
+  bool reasoning = false;   // its text is reasoning
+  bool role = false;        // names whose text it is, as the first frame of most servers does
   bool finished = false;
+  // `characters` are those of all frames so far, wherever that is not less than before (SGLang's own route).
+  bool text_so_far = false;
   std::uint32_t characters = 0;
   std::uint32_t ids = 0;       // token ids on this frame
   std::uint32_t logprobs = 0;  // logprob entries on this frame
@@ -65,6 +70,9 @@ struct FrameFacts {
   std::optional<std::uint64_t> draft_tokens;
   std::optional<std::uint64_t> draft_tokens_accepted;
   bool end_marker = false;  // this frame ends its sequence's stream (dialects without a [DONE])
+  bool last_frame = false;  // nothing follows it in this stream, as behind a [DONE]
+  bool loads_only = false;  // a model was loaded or dropped: nothing was generated
+  bool remote = false;      // another host generated this, and the server passed it on
   bool error = false;
   bool aborted = false;  // the server says that it gave up
   bool damaged = false;  // the text breaks off or is broken behind what was read
@@ -79,7 +87,7 @@ struct FrameFacts {
     prompt_tokens.reset();
     draft_tokens.reset();
     draft_tokens_accepted.reset();
-    end_marker = error = aborted = damaged = false;
+    end_marker = last_frame = loads_only = remote = error = aborted = damaged = false;
     family = ServerFamily::kUnknown;
     version.clear();
     response_id.reset();
@@ -94,7 +102,12 @@ struct FrameFacts {
 
 struct RequestFacts {
   bool streamed = false;
-  bool echo = false;  // the prompt comes back in front of the answer
+  bool echo = false;         // the prompt comes back in front of the answer
+  bool echo_only = false;    // and nothing else: no token was asked for
+  bool constrained = false;  // the answer has to have a given form (Ollama's `format`)
+  // The text that a chat with `echo` repeats in a frame of its own, where there is any.
+  std::uint64_t echoed_characters = 0;
+  bool empty_prompt = false;
   std::uint64_t prompt_characters = 0;
   std::optional<std::uint64_t> prompt_tokens;
   // Sequences that the answer will have: prompts × choices of each.

@@ -26,8 +26,7 @@ Shape read_native(JsonFrame& frame, FrameFacts& facts) {
       has_content = json_raw_string(value).has_value();
       read_text(value, choice);
     } else if (key == "index") {
-      const auto index = json_count(value);
-      if (index && *index <= 0xffffffffU) choice.index = static_cast<std::uint32_t>(*index);
+      read_index(value, choice);
     } else if (key == "tokens_predicted") {
       predicted = json_count(value);
     } else if (key == "tokens_evaluated") {
@@ -43,7 +42,7 @@ Shape read_native(JsonFrame& frame, FrameFacts& facts) {
     } else if (key == "completion_probabilities") {
       choice.logprobs = json_array_size(value);
     } else if (key == "error") {
-      facts.error = facts.error || !json_is_null(value);
+      read_error(value, facts);
     } else if (key == "choices" || key == "message") {
       foreign = true;
     }
@@ -63,11 +62,11 @@ Shape read_native(JsonFrame& frame, FrameFacts& facts) {
   return Shape::kOwn;
 }
 
-constexpr std::array<std::string_view, 3> kRoutes = {"/completion", "/completions", "/infill"};
+constexpr std::array<DialectRoute, 3> kRoutes = {DialectRoute{"/completion"}, DialectRoute{"/completions"},
+                                                 DialectRoute{"/infill"}};
 
 }  // namespace
 
-constinit const Dialect kLlamaCppNativeDialect = {
-    .name = "llamacpp_native", .routes = kRoutes, .streamed_by_default = false, .read = read_native};
+constinit const Dialect kLlamaCppNativeDialect = {.name = "llamacpp_native", .routes = kRoutes, .read = read_native};
 
 }  // namespace rooflined::tap

@@ -9,23 +9,14 @@ constexpr bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-template <typename OnField>
-bool each_field_of(JsonValue& value, OnField on_field) {
-  JsonObject object;
-  if (value.get_object().get(object) != simdjson::SUCCESS) return false;
-  return json_each_field(object, on_field);
-}
+}  // namespace
 
-// A count of zero says nothing: Ollama's completions carry zeros on every frame, and role frames stand before any
-// token.
 std::optional<std::uint64_t> positive(std::optional<std::uint64_t> count) {
   return count && *count != 0 ? count : std::nullopt;
 }
 
-}  // namespace
-
 void read_usage(JsonValue& value, OpenAiTotals& totals) {
-  each_field_of(value, [&](std::string_view key, JsonValue& field) {
+  json_each_field_of(value, [&](std::string_view key, JsonValue& field) {
     if (key == "completion_tokens") totals.usage_completion = positive(json_count(field));
     if (key == "prompt_tokens") totals.usage_prompt = positive(json_count(field));
   });
@@ -34,7 +25,7 @@ void read_usage(JsonValue& value, OpenAiTotals& totals) {
 void read_timings(JsonValue& value, OpenAiTotals& totals, FrameFacts& facts) {
   std::optional<std::uint64_t> prompt;
   std::optional<std::uint64_t> cached;
-  const bool object = each_field_of(value, [&](std::string_view key, JsonValue& field) {
+  const bool object = json_each_field_of(value, [&](std::string_view key, JsonValue& field) {
     if (key == "predicted_n") {
       totals.timings_predicted = positive(json_count(field));
     } else if (key == "prompt_n") {
@@ -50,6 +41,16 @@ void read_timings(JsonValue& value, OpenAiTotals& totals, FrameFacts& facts) {
   if (object || totals.timings_predicted) facts.family = ServerFamily::kLlamaCpp;
   // Before `cache_n` existed, `prompt_n` alone left out what came from the cache: then it is no length.
   if (prompt && cached) totals.timings_prompt = positive(*prompt + *cached);
+}
+
+void read_metrics(JsonValue& value, FrameFacts& facts) {
+  json_each_field_of(value, [&](std::string_view key, JsonValue& field) {
+    if (key != "speculative_decoding") return;
+    json_each_field_of(field, [&](std::string_view name, JsonValue& count) {
+      if (name == "num_draft_tokens") facts.draft_tokens = json_count(count);
+      if (name == "num_accepted_draft_tokens") facts.draft_tokens_accepted = json_count(count);
+    });
+  });
 }
 
 void read_fingerprint(JsonValue& value, FrameFacts& facts) {
@@ -82,10 +83,41 @@ void read_response_id(JsonValue& value, FrameFacts& facts) {
 
 bool read_text(JsonValue& value, ChoiceFacts& choice) {
   const auto raw = json_raw_string(value);
-  if (!raw || raw->empty()) return false;
+  if (!raw) return false;
+  if (raw->empty()) {
+    choice.empty_text = true;
+    return false;
+  }
   choice.has_text = true;
   choice.characters += json_characters(*raw);
   return true;
+}
+
+void read_function(JsonValue& value, ChoiceFacts& choice) {
+  JsonObject function;
+  if (value.get_object().get(function) != simdjson::SUCCESS) return;
+  json_each_field(function, [&](std::string_view key, JsonValue& field) {
+    if (key == "name" || key == "arguments") read_text(field, choice);
+  });
+}
+
+void read_tool_calls(JsonValue& value, ChoiceFacts& choice) {
+  json_each_item(value, [&](JsonValue& item) {
+    JsonObject call;
+    if (item.get_object().get(call) != simdjson::SUCCESS) return;
+    json_each_field(call, [&](std::string_view key, JsonValue& field) {
+      if (key == "function") read_function(field, choice);
+    });
+  });
+}
+
+void read_index(JsonValue& value, ChoiceFacts& choice) {
+  const auto index = json_count(value);
+  if (index && *index <= 0xffffffffU) choice.index = static_cast<std::uint32_t>(*index);
+}
+
+void read_error(JsonValue& value, FrameFacts& facts) {
+  facts.error = facts.error || !json_is_null(value);
 }
 
 void read_finish_reason(JsonValue& value, ChoiceFacts& choice, FrameFacts& facts) {
@@ -97,7 +129,7 @@ void read_finish_reason(JsonValue& value, ChoiceFacts& choice, FrameFacts& facts
 }
 
 void read_logprobs(JsonValue& value, ChoiceFacts& choice) {
-  each_field_of(value, [&](std::string_view key, JsonValue& field) {
+  json_each_field_of(value, [&](std::string_view key, JsonValue& field) {
     // chat: content[] (and refusal[]) of objects; completions: tokens[] of strings
     if (key == "content" || key == "refusal" || key == "tokens") choice.logprobs += json_array_size(field);
   });
@@ -105,8 +137,7 @@ void read_logprobs(JsonValue& value, ChoiceFacts& choice) {
 
 bool read_choice_field(std::string_view key, JsonValue& value, ChoiceFacts& choice, FrameFacts& facts) {
   if (key == "index") {
-    const auto index = json_count(value);
-    if (index && *index <= 0xffffffffU) choice.index = static_cast<std::uint32_t>(*index);
+    read_index(value, choice);
   } else if (key == "finish_reason") {
     read_finish_reason(value, choice, facts);
   } else if (key == "logprobs") {

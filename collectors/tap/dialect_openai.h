@@ -17,14 +17,27 @@ struct OpenAiTotals {
   std::optional<std::uint64_t> timings_prompt;
 };
 
+// A count of zero says nothing: Ollama's completions carry zeros on every frame, and role frames stand before any
+// token.
+std::optional<std::uint64_t> positive(std::optional<std::uint64_t> count);
+
 void read_usage(JsonValue& value, OpenAiTotals& totals);
 // llama.cpp's `timings`: proof of that family, and of speculation where drafts were made.
 void read_timings(JsonValue& value, OpenAiTotals& totals, FrameFacts& facts);
+// vLLM's `metrics` on the last frame: its draft counts.
+void read_metrics(JsonValue& value, FrameFacts& facts);
 void read_fingerprint(JsonValue& value, FrameFacts& facts);
 // The id of the response, long enough not to be a mere number: a hash of it, the id itself is not kept.
 void read_response_id(JsonValue& value, FrameFacts& facts);
 // Adds a string's characters to a choice; true where there is text.
 bool read_text(JsonValue& value, ChoiceFacts& choice);
+// `tool_calls` and `function_call` of a message: names and arguments, as text or as an object.
+void read_tool_calls(JsonValue& value, ChoiceFacts& choice);
+void read_function(JsonValue& value, ChoiceFacts& choice);
+// `index` where it is a number.
+void read_index(JsonValue& value, ChoiceFacts& choice);
+// `error`: anything but null.
+void read_error(JsonValue& value, FrameFacts& facts);
 // `finish_reason` and its like: null and "" mean that it goes on.
 void read_finish_reason(JsonValue& value, ChoiceFacts& choice, FrameFacts& facts);
 // `logprobs` of a choice, in the form of either route.
@@ -82,7 +95,9 @@ OpenAiFrame read_openai_frame(JsonFrame& frame, FrameFacts& facts, OnChoice on_c
     } else if (key == "object") {
       read.object = openai_object_of(value);
     } else if (key == "error") {
-      facts.error = facts.error || !json_is_null(value);
+      read_error(value, facts);
+    } else if (key == "metrics") {
+      read_metrics(value, facts);
     } else if (key == "sglext") {
       facts.family = ServerFamily::kSglang;
     }

@@ -17,24 +17,6 @@ bool is_text_key(std::string_view key) {
   return key == "content" || key == "reasoning_content" || key == "reasoning" || key == "refusal";
 }
 
-void read_function(JsonValue& value, ChoiceFacts& choice) {
-  JsonObject function;
-  if (value.get_object().get(function) != simdjson::SUCCESS) return;
-  json_each_field(function, [&](std::string_view key, JsonValue& field) {
-    if (key == "name" || key == "arguments") read_text(field, choice);
-  });
-}
-
-void read_tool_calls(JsonValue& value, ChoiceFacts& choice) {
-  json_each_item(value, [&](JsonValue& item) {
-    JsonObject call;
-    if (item.get_object().get(call) != simdjson::SUCCESS) return;
-    json_each_field(call, [&](std::string_view key, JsonValue& field) {
-      if (key == "function") read_function(field, choice);
-    });
-  });
-}
-
 void read_delta(JsonValue& value, ChoiceFacts& choice) {
   JsonObject delta;
   if (value.get_object().get(delta) != simdjson::SUCCESS) return;
@@ -42,12 +24,15 @@ void read_delta(JsonValue& value, ChoiceFacts& choice) {
   json_each_field(delta, [&](std::string_view key, JsonValue& field) {
     if (is_text_key(key)) {
       const std::uint32_t before = choice.characters;
-      read_text(field, choice);
+      const bool text = read_text(field, choice);
       if (!key.starts_with("reasoning")) return;
+      choice.reasoning = choice.reasoning || text;
       // `reasoning` and `reasoning_content` side by side hold the same text.
       const std::uint32_t added = choice.characters - before;
       choice.characters = before + (added > reasoning ? added - reasoning : 0);
       reasoning = added > reasoning ? added : reasoning;
+    } else if (key == "role") {
+      choice.role = true;
     } else if (key == "tool_calls") {
       read_tool_calls(field, choice);
     } else if (key == "function_call") {
@@ -74,11 +59,10 @@ Shape read_chat(JsonFrame& frame, FrameFacts& facts) {
   return facts.error ? Shape::kNeutral : Shape::kForeign;
 }
 
-constexpr std::array<std::string_view, 1> kRoutes = {"/chat/completions"};
+constexpr std::array<DialectRoute, 1> kRoutes = {DialectRoute{"/chat/completions"}};
 
 }  // namespace
 
-constinit const Dialect kOpenAiChatDialect = {
-    .name = "openai_chat", .routes = kRoutes, .streamed_by_default = false, .read = read_chat};
+constinit const Dialect kOpenAiChatDialect = {.name = "openai_chat", .routes = kRoutes, .read = read_chat};
 
 }  // namespace rooflined::tap

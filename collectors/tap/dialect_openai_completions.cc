@@ -27,11 +27,11 @@ Shape read_completions(JsonFrame& frame, FrameFacts& facts) {
   return facts.error ? Shape::kNeutral : Shape::kForeign;
 }
 
-constexpr std::array<std::string_view, 1> kRoutes = {"/v1/completions"};
+constexpr std::array<DialectRoute, 1> kRoutes = {DialectRoute{"/v1/completions"}};
 
 }  // namespace
 
 constinit const Dialect kOpenAiCompletionsDialect = {
-    .name = "openai_completions", .routes = kRoutes, .streamed_by_default = false, .read = read_completions};
+    .name = "openai_completions", .routes = kRoutes, .read = read_completions};
 
 }  // namespace rooflined::tap

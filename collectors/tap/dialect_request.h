@@ -9,6 +9,6 @@ namespace rooflined::tap {
 
 class JsonFrame;
 
-RequestFacts read_request_body(JsonFrame& frame, bool streamed_by_default);
+RequestFacts read_request_body(JsonFrame& frame, bool streamed);
 
 }  // namespace rooflined::tap

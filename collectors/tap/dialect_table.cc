@@ -5,16 +5,17 @@
 #include "collectors/tap/dialect_request.h"
 #include "collectors/tap/json_reader.h"
 
+#include <algorithm>
 #include <array>
 
 namespace rooflined::tap {
 namespace {
 
 // In the order in which they are tried on a frame of unknown origin.
-constexpr std::array<const Dialect*, 3> kDialects = {
-    &kOpenAiChatDialect,
-    &kOpenAiCompletionsDialect,
-    &kLlamaCppNativeDialect,
+constexpr std::array<const Dialect*, 11> kDialects = {
+    &kOpenAiChatDialect, &kOpenAiCompletionsDialect, &kLlamaCppNativeDialect, &kOllamaDialect,
+    &kAnthropicDialect,  &kResponsesDialect,         &kSglangNativeDialect,   &kTgiDialect,
+    &kKoboldDialect,     &kLmStudioDialect,          &kTritonDialect,
 };
 
 // Whole answers to a list of prompts come as an array.
@@ -26,15 +27,17 @@ std::span<const Dialect* const> dialects() {
   return kDialects;
 }
 
-const Dialect* dialect_of_route(std::string_view path) {
-  const Dialect* best = nullptr;
+RouteFit dialect_of_route(std::string_view path) {
+  RouteFit best;
   std::size_t best_size = 0;
   for (const Dialect* dialect : kDialects) {
-    for (const std::string_view route : dialect->routes) {
-      if (route.size() > best_size && path.ends_with(route)) {
-        best = dialect;
-        best_size = route.size();
-      }
+    for (const DialectRoute& route : dialect->routes) {
+      const std::size_t size = route.path_end.size() + route.path_part.size();
+      if (size <= best_size || !path.ends_with(route.path_end)) continue;
+      const std::string_view front = path.substr(0, path.size() - route.path_end.size());
+      if (front.find(route.path_part) == std::string_view::npos) continue;
+      best = {dialect, route.streamed};
+      best_size = size;
     }
   }
   return best;
@@ -43,6 +46,7 @@ const Dialect* dialect_of_route(std::string_view path) {
 struct DialectReader::Json {
   JsonReader reader;
   JsonFrame frame;
+  TextBuffer mended;  // a text that broke off, with an end
 };
 
 DialectReader::DialectReader() : json_(std::make_unique<Json>()) {}
@@ -99,7 +103,14 @@ Reading DialectReader::read_document(std::string_view text, std::size_t readable
       if (try_dialects(dialect) != Reading::kOwn) continue;
       reading = Reading::kOwn;
       for (const ChoiceFacts& choice : facts_.choices) {
-        if (ChoiceFacts* added = sum.add_choice()) *added = choice;
+        const auto same = [&](const ChoiceFacts& known) { return known.index == choice.index; };
+        const bool taken = std::any_of(sum.choices.begin(), sum.choices.end(), same);
+        const auto place = static_cast<std::uint32_t>(sum.choices.size());
+        ChoiceFacts* added = sum.add_choice();
+        if (added == nullptr) break;
+        *added = choice;
+        // Items that do not say which they are stand in their order.
+        if (taken) added->index = place;
       }
       if (facts_.prompt_tokens) sum.prompt_tokens = sum.prompt_tokens.value_or(0) + *facts_.prompt_tokens;
       sum.family = facts_.family;
@@ -113,13 +124,26 @@ Reading DialectReader::read_document(std::string_view text, std::size_t readable
 }
 
 std::optional<RequestFacts> DialectReader::read_request(std::string_view text, std::size_t readable_after,
-                                                        const Dialect& dialect) {
+                                                        bool streamed) {
   std::optional<RequestFacts> facts;
   auto* document = json_->reader.open(text, readable_after);
   if (document != nullptr && document->get_object().get(json_->frame.object) == simdjson::SUCCESS) {
-    facts = read_request_body(json_->frame, dialect.streamed_by_default);
+    facts = read_request_body(json_->frame, streamed);
   }
   json_->reader.close();
+  return facts;
+}
+
+std::optional<RequestFacts> DialectReader::read_request_start(std::string_view text, bool streamed) {
+  std::optional<RequestFacts> facts;
+  // Broken off in the middle of a string, or outside of all.
+  for (const std::string_view end : {"\"}", "}"}) {
+    json_->mended.clear();
+    if (facts || !json_->mended.append(text, text.size()) || !json_->mended.append(end, text.size() + end.size()))
+      break;
+    facts = read_request(json_->mended.view(), TextBuffer::kPadding, streamed);
+  }
+  json_->mended.release();
   return facts;
 }
 

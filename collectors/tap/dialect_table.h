@@ -25,18 +25,35 @@ enum class Shape : std::uint8_t {
 // Wraps the JSON library's object, so that only dialects and the reader include it.
 class JsonFrame;
 
+struct DialectRoute {
+  // The end of a path, beginning with a slash; the longest that fits a request's path wins.
+  std::string_view path_end;
+  bool streamed = false;  // where the request does not say
+  // What must stand somewhere in front of that end.
+  std::string_view path_part = {};
+};
+
 struct Dialect {
   std::string_view name;
-  // Ends of paths, each beginning with a slash; the longest that fits a request's path wins.
-  std::span<const std::string_view> routes;
-  bool streamed_by_default = false;
+  std::span<const DialectRoute> routes;
+  // Whose dialect it is, as long as nothing else on the wire says more.
+  ServerFamily family = ServerFamily::kUnknown;
+  // No frame says that the stream is over: the end of the body does.
+  bool ends_with_body = false;
+  // A request without a prompt only loads a model (or drops it): no exchange unless tokens come of it.
+  bool loads_without_prompt = false;
   Shape (*read)(JsonFrame& frame, FrameFacts& facts) = nullptr;
 };
 
 std::span<const Dialect* const> dialects();
 
-// The dialect whose route ends `path` (without query), nullptr where it is no generation route.
-const Dialect* dialect_of_route(std::string_view path);
+struct RouteFit {
+  const Dialect* dialect = nullptr;  // nullptr: no generation route
+  bool streamed = false;             // as in DialectRoute
+};
+
+// `path` is a request's, without its query.
+RouteFit dialect_of_route(std::string_view path);
 
 enum class Reading : std::uint8_t {
   kOwn,      // understood
@@ -62,8 +79,10 @@ class DialectReader {
   // Whether the last text had to be cleaned of broken bytes.
   bool cleaned() const noexcept { return cleaned_; }
 
-  // nullopt: the body is no JSON object.
-  std::optional<RequestFacts> read_request(std::string_view text, std::size_t readable_after, const Dialect& dialect);
+  // nullopt: the body is no JSON object. `streamed`: as in DialectRoute.
+  std::optional<RequestFacts> read_request(std::string_view text, std::size_t readable_after, bool streamed);
+  // The same of a body that breaks off: the fields in front of that place.
+  std::optional<RequestFacts> read_request_start(std::string_view text, bool streamed);
 
  private:
   struct Json;

@@ -12,13 +12,23 @@ ServerFamily family_of_headers(const ResponseHead& head) {
   return ServerFamily::kUnknown;
 }
 
+std::optional<std::uint64_t> positive_total(std::uint64_t tokens) {
+  return tokens != 0 && tokens <= kSequenceTokensMax ? std::optional(tokens) : std::nullopt;
+}
+
+bool bears_tokens(const ChoiceFacts& choice) {
+  return choice.has_text || choice.cumulative || choice.ids != 0 || choice.logprobs != 0;
+}
+
 }  // namespace
 
-Exchange::Exchange(TapContext& context, const Endpoint& server, const Dialect* dialect)
+Exchange::Exchange(TapContext& context, const Endpoint& server, const RouteFit& route)
     : context_(context),
       server_(server),
-      dialect_(dialect),
-      orphan_(dialect == nullptr),
+      dialect_(route.dialect),
+      route_streamed_(route.streamed),
+      orphan_(route.dialect == nullptr),
+      request_bytes_max_(context.limits.request_body_bytes_max),
       body_(context.limits, context.counters, *this) {
   // Until the body was read. A body too big to be read is most often a long conversation, and those are streamed.
   request_facts_.streamed = true;
@@ -29,12 +39,25 @@ LineTime Exchange::advance(LineTime at) {
   return now_;
 }
 
+void Exchange::request_announced(std::uint64_t bytes) {
+  if (bytes > context_.limits.request_body_bytes_max) request_bytes_max_ = context_.limits.request_start_bytes_max;
+}
+
 void Exchange::take_request(std::string_view bytes) {
   if (!request_readable_) return;
-  if (!request_.append(bytes, context_.limits.request_body_bytes_max)) {
-    context_.counters.count(ParseError::kRequestTooLong);
-    request_unreadable();
+  if (request_.append(bytes, request_bytes_max_)) return;
+  context_.counters.count(ParseError::kRequestTooLong);
+  const std::size_t start_max = context_.limits.request_start_bytes_max;
+  if (request_.size() < start_max) {
+    static_cast<void>(request_.append(bytes.substr(0, start_max - request_.size()), start_max));
   }
+  // Images, most often. What kind of answer is asked for may stand in front of them.
+  const auto facts = context_.reader.read_request_start(request_.view().substr(0, start_max), true);
+  if (facts) {
+    request_facts_.streamed = facts->streamed;
+    request_facts_.sequences = facts->sequences;
+  }
+  request_unreadable();
 }
 
 void Exchange::request_unreadable() {
@@ -46,9 +69,10 @@ void Exchange::request_complete(LineTime at) {
   request_complete_ = true;
   completed_at_ = at;
   if (request_readable_ && dialect_ != nullptr) {
-    const auto facts = context_.reader.read_request(request_.view(), TextBuffer::kPadding, *dialect_);
+    const auto facts = context_.reader.read_request(request_.view(), TextBuffer::kPadding, route_streamed_);
     if (facts) {
       request_facts_ = *facts;
+      tentative_ = dialect_->loads_without_prompt && facts->empty_prompt && !begun_;
     } else {
       context_.counters.count(ParseError::kJson);
     }
@@ -58,6 +82,12 @@ void Exchange::request_complete(LineTime at) {
 
 void Exchange::begin(LineTime at) {
   if (begun_) return;
+  if (!begin_at_) begin_at_ = at;
+  advance(at);
+  if (!tentative_) begin_now();
+}
+
+void Exchange::begin_now() {
   begun_ = true;
   id_ = ++context_.last_exchange;
   ++context_.counters.exchanges;
@@ -65,7 +95,7 @@ void Exchange::begin(LineTime at) {
   ExchangeBegin begin;
   begin.exchange = id_;
   begin.server = server_;
-  begin.at = advance(at);
+  begin.at = begin_at_.value_or(now_);
   begin.streamed = request_facts_.streamed;
   begin.joined_late = orphan_;
   begin.prompt_characters = request_facts_.prompt_characters;
@@ -78,11 +108,18 @@ void Exchange::response_head(const ResponseHead& head, bool until_close, LineTim
   advance(at);
   until_close_ = until_close;
   family_ = family_of_headers(head);
+  python_server_ = head.server == "uvicorn";
   if (head.status >= 400) error_ = true;
   const bool stream = head.media_type == MediaType::kEventStream || head.media_type == MediaType::kNdjson;
   // Whatever an unknown request asked for: only a stream can be told from anything else.
   body_skipped_ = head.status >= 400 || (orphan_ && !stream);
-  if (!body_skipped_) body_.start(head.media_type, head.fields.coding, request_facts_.streamed);
+  if (body_skipped_) return;
+  body_.start(head.media_type, head.fields.coding, request_facts_.streamed);
+  if (head.generated_tokens) sum_total_ = positive_total(*head.generated_tokens);
+  if (head.prompt_tokens && begun_) take_prompt_tokens(*head.prompt_tokens);
+  // Nothing of it can be read; but who answers a generation route like this is an inference server.
+  const bool answer = stream || head.media_type == MediaType::kJson;
+  if (body_.unreadable() && answer && begun_) recognise(FrameFacts(), false);
 }
 
 void Exchange::response_body(std::string_view bytes, LineTime at) {
@@ -130,75 +167,41 @@ void Exchange::on_frame(const Frame& frame) {
   if (reading == Reading::kUnknown && !frame.error) ++context_.counters.frames_unknown;
   if (reading == Reading::kOwn || reading == Reading::kNeutral) apply_frame(reading == Reading::kOwn);
   // An event stream on a generation route whose first word is an error: a server of that dialect all the same.
-  if (error_ && begun_ && !ended_ && !recognised_ && dialect_ != nullptr) recognise(FrameFacts());
+  if (error_ && begun_ && !ended_ && !recognised_ && dialect_ != nullptr) recognise(FrameFacts(), false);
+}
+
+// Whether what was read belongs to an exchange, which begins now if it has not yet.
+bool Exchange::is_exchange(const FrameFacts& facts) {
+  if (begun_ || facts.loads_only) return begun_;
+  const bool tokens = std::any_of(facts.choices.begin(), facts.choices.end(), bears_tokens);
+  if (tentative_ && !tokens) return false;
+  begin_now();
+  return true;
 }
 
 void Exchange::apply_frame(bool own) {
   const FrameFacts& facts = context_.reader.facts();
-  if (own && !begun_) begin(now_);
-  if (!begun_) return;
+  if (!begun_ && !(own && is_exchange(facts))) return;
   if (facts.damaged) context_.counters.count(ParseError::kJson);
-  if (own) recognise(facts);
+  if (own) recognise(facts, true);
   if (own && facts.response_id && !response_id_known_) {
     response_id_known_ = true;
     context_.sink.on_response_id(id_, *facts.response_id, now_);
   }
   error_ = error_ || facts.error;
   server_aborted_ = server_aborted_ || facts.aborted;
+  remote_ = remote_ || facts.remote;
   if (facts.prompt_tokens) take_prompt_tokens(*facts.prompt_tokens);
   for (const ChoiceFacts& choice : facts.choices) apply_choice(choice);
   apply_totals(facts);
+  if (facts.last_frame) {
+    end(outcome(true, true));
+    return;
+  }
   if (!facts.end_marker) return;
   const auto finished =
       std::count_if(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.finished_at; });
   if (finished >= static_cast<std::ptrdiff_t>(request_facts_.sequences)) end(outcome(true, true));
-}
-
-void Exchange::apply_choice(const ChoiceFacts& facts) {
-  Sequence* sequence = sequence_of(facts.index);
-  if (sequence == nullptr) return;
-  const TokenCounter::Context context{
-      .joined_late = orphan_,
-      .lists_repeat = family_ == ServerFamily::kKoboldCpp,
-      .first_list_has_prompt = request_facts_.echo,
-  };
-  const CountedTokens counted = sequence->counter.count(facts, context);
-  if (counted.implausible) context_.counters.count(ParseError::kImplausible);
-  sequence->characters += facts.characters;
-  sequence->pending_characters += facts.characters;
-  if (facts.finished && !sequence->finished_at) {
-    sequence->finished_at = now_;
-    last_finished_ = facts.index;
-  }
-  if (counted.tokens == 0) return;
-  if (counted.source == TokenSource::kEstimated) sequence->pending_source = TokenSource::kEstimated;
-  sequence->pending_tokens += counted.tokens;
-  ++sequence->pending_frames;
-  pending_ = true;
-}
-
-void Exchange::apply_totals(const FrameFacts& facts) {
-  if (facts.total && *facts.total > kSequenceTokensMax) {
-    context_.counters.count(ParseError::kImplausible);
-    return;
-  }
-  const bool of_one = facts.choices.size() == 1 || facts.scope == TotalScope::kLastFinished;
-  Sequence* sequence = nullptr;
-  if (of_one && (facts.total || facts.draft_tokens)) {
-    const bool named = facts.choices.size() == 1;
-    const std::uint32_t only = sequences_.size() == 1 ? sequences_.front().choice : last_finished_;
-    sequence = sequence_of(named ? facts.choices.front().index : only);
-  }
-  if (sequence != nullptr && facts.draft_tokens) {
-    sequence->draft_tokens = facts.draft_tokens;
-    sequence->draft_tokens_accepted = facts.draft_tokens_accepted;
-  }
-  if (!facts.total) return;
-  if (facts.scope == TotalScope::kSum) {
-    sum_total_ = facts.total;
-  } else if (sequence != nullptr) {
-    sequence->total = facts.total;
-  }
 }
 
 // A whole answer: no token was seen to come, so all that is known are its totals.
@@ -207,8 +210,11 @@ void Exchange::apply_document() {
   const FrameFacts& facts = context_.reader.facts();
   if (reading == Reading::kNoJson) context_.counters.count(ParseError::kJson);
   if (reading != Reading::kOwn && reading != Reading::kNeutral) return;
-  if (reading == Reading::kOwn) recognise(facts);
+  if (!is_exchange(facts)) return;
+  if (reading == Reading::kOwn) recognise(facts, true);
+  if (reading == Reading::kOwn && facts.response_id) context_.sink.on_response_id(id_, *facts.response_id, now_);
   error_ = error_ || facts.error;
+  if (facts.remote) return;
   if (facts.prompt_tokens) take_prompt_tokens(*facts.prompt_tokens);
   for (const ChoiceFacts& choice : facts.choices) {
     Sequence* sequence = sequence_of(choice.index);
@@ -220,10 +226,14 @@ void Exchange::apply_document() {
   apply_totals(facts);
 }
 
-void Exchange::recognise(const FrameFacts& facts) {
-  const bool other_family = facts.family != ServerFamily::kUnknown && facts.family != family_;
+void Exchange::recognise(const FrameFacts& facts, bool shape_known) {
+  ServerFamily family = facts.family;
+  // A proxy written in Python speaks the dialect of the engine behind it, or imitates one.
+  const bool shape_tells = shape_known && family_ == ServerFamily::kUnknown && !python_server_ && dialect_ != nullptr;
+  if (family == ServerFamily::kUnknown && shape_tells) family = dialect_->family;
+  const bool other_family = family != ServerFamily::kUnknown && family != family_;
   const bool new_version = !facts.version.empty() && version_.empty();
-  if (other_family) family_ = facts.family;
+  if (other_family) family_ = family;
   if (new_version) version_ = facts.version;
   if (recognised_ && !other_family && !new_version) return;
   recognised_ = true;
@@ -240,41 +250,6 @@ void Exchange::take_prompt_tokens(std::uint64_t tokens) {
   context_.sink.on_prompt_tokens(id_, tokens, now_);
 }
 
-Exchange::Sequence* Exchange::sequence_of(std::uint32_t choice) {
-  for (Sequence& sequence : sequences_) {
-    if (sequence.choice == choice) return &sequence;
-  }
-  if (sequences_.size() >= context_.limits.sequences_max) {
-    context_.counters.count(ParseError::kTooManySequences);
-    return nullptr;
-  }
-  Sequence& added = sequences_.emplace_back();
-  added.choice = choice;
-  return &added;
-}
-
-void Exchange::flush(LineTime at) {
-  if (!pending_) return;
-  pending_ = false;
-  advance(at);
-  for (Sequence& sequence : sequences_) {
-    if (sequence.pending_tokens == 0) continue;
-    TokenEvent event;
-    event.exchange = id_;
-    event.choice = sequence.choice;
-    event.at = now_;
-    event.tokens = sequence.pending_tokens;
-    event.frames = sequence.pending_frames;
-    event.characters = sequence.pending_characters;
-    event.source = sequence.pending_source;
-    sequence.pending_tokens = 0;
-    sequence.pending_frames = 0;
-    sequence.pending_characters = 0;
-    sequence.pending_source = TokenSource::kExactLive;
-    context_.sink.on_tokens(event);
-  }
-}
-
 bool Exchange::all_finished() const {
   return !sequences_.empty() &&
          std::all_of(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.finished_at.has_value(); });
@@ -286,44 +261,9 @@ Outcome Exchange::outcome(bool marker, bool complete) const {
   // Every sequence said that it is finished: that is marker enough, whatever became of the last bytes.
   if (marker || all_finished()) return Outcome::kOk;
   const bool stream = !body_.is_document() && !body_.unreadable();
-  if (complete && (until_close_ || !stream)) return Outcome::kOk;
+  const bool needs_marker = stream && !until_close_ && !(dialect_ != nullptr && dialect_->ends_with_body);
+  if (complete && !needs_marker) return Outcome::kOk;
   return Outcome::kAborted;
-}
-
-std::vector<SequenceTotal> Exchange::totals() {
-  const bool sum_is_all = sum_total_.has_value() && sequences_.size() <= 1;
-  if (sum_is_all && sequences_.empty()) sequence_of(0);
-  std::vector<SequenceTotal> totals;
-  totals.reserve(sequences_.size());
-  bool any_open = false;
-  for (Sequence& sequence : sequences_) {
-    // A counter on the finishing frame is the sequence's total.
-    if (!sequence.total && sequence.finished_at) sequence.total = sequence.counter.cumulative();
-    if (sum_is_all) sequence.total = sum_total_;
-    any_open = any_open || !sequence.total;
-    totals.push_back({.choice = sequence.choice,
-                      .tokens = sequence.total,
-                      .finished_at = sequence.finished_at,
-                      .characters = sequence.characters,
-                      .draft_tokens = sequence.draft_tokens,
-                      .draft_tokens_accepted = sequence.draft_tokens_accepted});
-  }
-  if (sum_total_ && any_open) {
-    std::vector<std::uint64_t> weights;
-    std::vector<std::uint64_t> shares(sequences_.size());
-    const bool counted =
-        std::any_of(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.counter.counted() != 0; });
-    for (const Sequence& sequence : sequences_)
-      weights.push_back(counted ? sequence.counter.counted() : sequence.characters);
-    apportion(*sum_total_, weights, shares);
-    for (std::size_t i = 0; i < totals.size(); ++i) totals[i].tokens = shares[i];
-  }
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < totals.size(); ++i) {
-    if (sequences_[i].counter.counted() != 0 || totals[i].tokens) totals[kept++] = totals[i];
-  }
-  totals.resize(kept);
-  return totals;
 }
 
 void Exchange::end(Outcome outcome) {

@@ -34,20 +34,21 @@ struct TapContext {
 
 class Exchange final : private FrameSink {
  public:
-  // `dialect` by the request's route; nullptr where no request was seen: then it begins with the first frame that some
-  // dialect owns, as one that was joined late, and is none at all if no such frame comes.
-  Exchange(TapContext& context, const Endpoint& server, const Dialect* dialect);
+  // `route` by the request's path; without a dialect where no request was seen: then it begins with the first frame
+  // that some dialect owns, as one that was joined late, and is none at all if no such frame comes.
+  Exchange(TapContext& context, const Endpoint& server, const RouteFit& route);
   ~Exchange() override = default;
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // The request.
+  // The request. `announced`: the length that its head names.
+  void request_announced(std::uint64_t bytes);
   void take_request(std::string_view bytes);
   void request_unreadable();  // encoded, or bytes are missing
   void request_complete(LineTime at);
   bool is_request_complete() const noexcept { return request_complete_; }
   LineTime request_completed_at() const noexcept { return completed_at_; }
-  // Does nothing if it has begun.
+  // Does nothing if it has begun. A request that may only load a model begins with its first token, dated `at`.
   void begin(LineTime at);
 
   // The response.
@@ -69,6 +70,8 @@ class Exchange final : private FrameSink {
     std::uint32_t choice = 0;
     TokenCounter counter;
     std::uint64_t characters = 0;
+    std::uint64_t reasoning_tokens = 0;
+    bool echo_seen = false;
     std::optional<std::uint64_t> total;
     std::optional<LineTime> finished_at;
     std::optional<std::uint64_t> draft_tokens;
@@ -82,10 +85,15 @@ class Exchange final : private FrameSink {
 
   void on_frame(const Frame& frame) override;
   void apply_frame(bool own);
+  bool is_exchange(const FrameFacts& facts);
   void apply_choice(const ChoiceFacts& facts);
+  std::uint32_t new_characters(const ChoiceFacts& facts, Sequence& sequence);
+  bool empty_text_is_token(const ChoiceFacts& facts) const;
   void apply_totals(const FrameFacts& facts);
   void apply_document();
-  void recognise(const FrameFacts& facts);
+  void begin_now();
+  // `shape_known`: a frame of the dialect was read, so that it counts whose dialect it is.
+  void recognise(const FrameFacts& facts, bool shape_known);
   void take_prompt_tokens(std::uint64_t tokens);
   Sequence* sequence_of(std::uint32_t choice);
   bool all_finished() const;
@@ -97,13 +105,16 @@ class Exchange final : private FrameSink {
   TapContext& context_;
   Endpoint server_;
   const Dialect* dialect_;
+  bool route_streamed_;
   ExchangeId id_ = 0;
   LineTime now_ = LineTime::min();
   LineTime completed_at_;
+  std::optional<LineTime> begin_at_;
 
   bool orphan_;
   bool request_complete_ = false;
   bool request_readable_ = true;
+  bool tentative_ = false;  // may turn out to load a model only
   bool begun_ = false;
   bool ended_ = false;
   bool recognised_ = false;
@@ -112,12 +123,15 @@ class Exchange final : private FrameSink {
   bool server_aborted_ = false;
   bool until_close_ = false;
   bool pending_ = false;
+  std::size_t request_bytes_max_;
   TextBuffer request_;
   RequestFacts request_facts_;
 
   ResponseBody body_;
   bool body_skipped_ = false;
   ServerFamily family_ = ServerFamily::kUnknown;
+  bool python_server_ = false;  // `Server: uvicorn`
+  bool remote_ = false;         // another host generates this
   VersionText version_;
   std::vector<Sequence> sequences_;
   std::optional<std::uint64_t> sum_total_;

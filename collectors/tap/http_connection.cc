@@ -95,9 +95,10 @@ BodyFraming HttpConnection::request_head(std::string_view head, LineTime at) {
   auto turn = std::make_unique<Turn>();
   turn->head_method = request->method == "HEAD";
   turn->connect_method = request->method == "CONNECT";
-  const Dialect* dialect = request->method == "POST" ? dialect_of_route(request->path) : nullptr;
-  if (dialect != nullptr) {
-    turn->exchange = std::make_unique<Exchange>(context_, endpoint_, dialect);
+  const RouteFit route = request->method == "POST" ? dialect_of_route(request->path) : RouteFit{};
+  if (route.dialect != nullptr) {
+    turn->exchange = std::make_unique<Exchange>(context_, endpoint_, route);
+    turn->exchange->request_announced(request->fields.content_length.value_or(0));
     if (request->fields.coding != ContentCoding::kIdentity) {
       context_.counters.count(ParseError::kEncoded);
       turn->exchange->request_unreadable();
@@ -115,6 +116,7 @@ BodyFraming HttpConnection::response_head(std::string_view head, LineTime at) {
     return {BodyFraming::Kind::kNotAHead, 0};
   }
   if (response->status == 101) {
+    if (response->http2_upgrade) context_.counters.count(ParseError::kHttp2);
     end_all(at);
     lost_interest_ = true;
     return {BodyFraming::Kind::kOpaque, 0};
@@ -151,7 +153,7 @@ void HttpConnection::take_turn() {
   if (waiting_.empty()) {
     answering_ = std::make_unique<Turn>();
     answering_->unknown = true;
-    answering_->exchange = std::make_unique<Exchange>(context_, endpoint_, nullptr);
+    answering_->exchange = std::make_unique<Exchange>(context_, endpoint_, RouteFit{});
     return;
   }
   answering_ = std::move(waiting_.front());

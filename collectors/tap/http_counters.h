@@ -14,6 +14,8 @@ struct HttpLimits {
   std::size_t chunk_line_bytes_max = 4096;
   // More of a request body than this is skipped: its prompt's size stays unknown.
   std::size_t request_body_bytes_max = 1024 * 1024;
+  // Of such a body, this much of its start is looked at.
+  std::size_t request_start_bytes_max = 16 * 1024;
   // Ollama's last line holds the ids of the whole context.
   std::size_t frame_bytes_max = 4 * 1024 * 1024;
   std::size_t document_bytes_max = 4 * 1024 * 1024;

@@ -45,6 +45,13 @@ std::string_view last_of_list(std::string_view list) {
   return trim(comma == std::string_view::npos ? list : list.substr(comma + 1));
 }
 
+std::optional<std::uint64_t> number_of(std::string_view value) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (value.empty() || error != std::errc{} || end != value.data() + value.size()) return {};
+  return number;
+}
+
 ContentCoding coding_of(std::string_view value) {
   if (value.empty() || equals_nocase(value, "identity")) return ContentCoding::kIdentity;
   if (equals_nocase(value, "gzip") || equals_nocase(value, "x-gzip")) return ContentCoding::kGzip;
@@ -57,11 +64,8 @@ void read_length(std::string_view value, HeadFields& fields) {
   while (true) {
     const std::size_t comma = value.find(',');
     const std::string_view item = trim(value.substr(0, comma));
-    std::uint64_t length = 0;
-    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), length);
-    if (item.empty() || error != std::errc{} || end != item.data() + item.size()) {
-      fields.contradictory = true;
-    } else if (fields.content_length && *fields.content_length != length) {
+    const auto length = number_of(item);
+    if (!length || (fields.content_length && *fields.content_length != *length)) {
       fields.contradictory = true;
     } else {
       fields.content_length = length;
@@ -80,7 +84,10 @@ void read_shared_field(std::string_view name, std::string_view value, HeadFields
     if (contains_nocase(value, "gzip")) fields.coding = ContentCoding::kGzip;
     if (contains_nocase(value, "deflate")) fields.coding = ContentCoding::kDeflate;
   } else if (equals_nocase(name, "content-encoding")) {
-    fields.coding = coding_of(value);
+    // Two codings, one upon the other, are in one field or in two.
+    const ContentCoding coding = coding_of(value);
+    const bool second = coding != ContentCoding::kIdentity && fields.coding != ContentCoding::kIdentity;
+    if (coding != ContentCoding::kIdentity) fields.coding = second ? ContentCoding::kOther : coding;
   }
 }
 
@@ -156,6 +163,9 @@ std::optional<ResponseHead> parse_response_head(std::string_view head) {
     if (equals_nocase(name, "content-type")) response.media_type = media_type_of(value);
     if (equals_nocase(name, "server")) response.server = value;
     if (equals_nocase(name, "x-compute-type")) response.compute_type_header = true;
+    if (equals_nocase(name, "x-generated-tokens")) response.generated_tokens = number_of(value);
+    if (equals_nocase(name, "x-prompt-tokens")) response.prompt_tokens = number_of(value);
+    if (equals_nocase(name, "upgrade")) response.http2_upgrade = contains_nocase(value, "h2c");
   });
   return response;
 }

@@ -34,6 +34,10 @@ struct ResponseHead {
   MediaType media_type = MediaType::kOther;
   std::string_view server;           // value of `Server`, empty where absent
   bool compute_type_header = false;  // `x-compute-type`: only TGI sends it
+  bool http2_upgrade = false;        // `Upgrade: h2c`
+  // TGI's exact totals of a whole answer: `x-generated-tokens`, `x-prompt-tokens`.
+  std::optional<std::uint64_t> generated_tokens;
+  std::optional<std::uint64_t> prompt_tokens;
 };
 
 // `head` ends with its blank line, or before it. nullopt: no such head.

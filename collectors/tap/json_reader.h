@@ -76,6 +76,13 @@ bool json_each_field(JsonObject& object, OnField on_field) {
   return true;
 }
 
+// The same for the fields of a value. False also where it is no object.
+template <typename OnField>
+bool json_each_field_of(JsonValue& value, OnField on_field) {
+  JsonObject object;
+  return value.get_object().get(object) == simdjson::SUCCESS && json_each_field(object, on_field);
+}
+
 // Calls on_item(value) for each item. False: no array, or damaged.
 template <typename OnItem>
 bool json_each_item(JsonValue& value, OnItem on_item) {

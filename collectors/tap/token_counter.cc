@@ -21,7 +21,8 @@ CountedTokens TokenCounter::guess(const ChoiceFacts& facts, const Context& conte
   if (context.first_list_has_prompt && counted_ == 0 && list > 1) list = 1;
   if (list > kTokensPerFrameMax) return {.implausible = true};
   if (list != 0) return {.tokens = list, .source = TokenSource::kExactLive};
-  return {.tokens = facts.has_text ? 1U : 0U, .source = TokenSource::kEstimated};
+  const bool token = facts.has_text || (facts.empty_text && context.empty_text_is_token);
+  return {.tokens = token ? 1U : 0U, .source = TokenSource::kEstimated};
 }
 
 CountedTokens TokenCounter::count(const ChoiceFacts& facts, const Context& context) {

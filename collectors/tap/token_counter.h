@@ -35,6 +35,8 @@ class TokenCounter {
     bool lists_repeat = false;
     // The list on the first frame holds the prompt's tokens too (`echo`).
     bool first_list_has_prompt = false;
+    // A frame whose text is empty bears a token all the same: this server sends none without.
+    bool empty_text_is_token = false;
   };
 
   CountedTokens count(const ChoiceFacts& facts, const Context& context);

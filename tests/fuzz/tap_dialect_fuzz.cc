@@ -27,7 +27,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     dialect = named;
     reader.read_document(text, 0, dialect);
     check();
-    reader.read_request(text, 0, *named);
+    reader.read_request(text, 0, false);
+    reader.read_request_start(text, false);
   }
   // Without a copy: the text lies in front of readable bytes.
   const auto padded = std::make_unique<char[]>(size + TextBuffer::kPadding);

@@ -237,9 +237,10 @@ class ExchangeRecorder final : public ExchangeSink {
 
 // Plays a transcript into a fresh factory. `pieces(step)` cuts the bytes of a step: it returns the lengths of its
 // pieces.
-template <typename Pieces>
-HttpCounters play_transcript(const Transcript& transcript, ExchangeRecorder& recorder, Pieces pieces) {
-  ExchangeFactory factory(recorder);
+// `on_time(time)` is called before each step.
+template <typename Pieces, typename OnTime>
+HttpCounters play_transcript(const Transcript& transcript, ExchangeSink& sink, Pieces pieces, OnTime on_time) {
+  ExchangeFactory factory(sink);
   ConnectionInfo info;
   info.server.port = 8000;
   info.joined_late = transcript.joined_late;
@@ -248,7 +249,7 @@ HttpCounters play_transcript(const Transcript& transcript, ExchangeRecorder& rec
   CloseCause cause = CloseCause::kEndOfCapture;
   for (const TranscriptStep& step : transcript.steps) {
     last = std::max(last, step.at);
-    recorder.set_now(last);
+    on_time(last);
     if (handler->lost_interest()) continue;
     if (step.kind == TranscriptStep::Kind::kGap) {
       handler->on_gap(step.direction, {step.missing, GapCause::kHoleTooOld, step.at});
@@ -272,6 +273,17 @@ HttpCounters play_transcript(const Transcript& transcript, ExchangeRecorder& rec
   }
   handler->on_close(cause, last);
   return factory.counters();
+}
+
+template <typename Pieces>
+HttpCounters play_transcript(const Transcript& transcript, ExchangeSink& sink, Pieces pieces) {
+  return play_transcript(transcript, sink, pieces, [](LineTime) {});
+}
+
+template <typename Pieces>
+HttpCounters play_transcript(const Transcript& transcript, ExchangeRecorder& recorder, Pieces pieces) {
+  return play_transcript(transcript, static_cast<ExchangeSink&>(recorder), pieces,
+                         [&](LineTime now) { recorder.set_now(now); });
 }
 
 inline HttpCounters play_transcript(const Transcript& transcript, ExchangeRecorder& recorder) {

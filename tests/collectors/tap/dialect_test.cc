@@ -20,7 +20,7 @@ TEST_CASE("every dialect is in the table once, and has what it needs") {
     CHECK(names.insert(dialect->name).second);
     CHECK(dialect->read != nullptr);
     CHECK_FALSE(dialect->routes.empty());
-    for (const std::string_view route : dialect->routes) CHECK(route.starts_with('/'));
+    for (const DialectRoute& route : dialect->routes) CHECK(route.path_end.starts_with('/'));
   }
 }
 
@@ -44,12 +44,35 @@ TEST_CASE("routes") {
       {"/v1/embeddings", ""},
       {"/notinfill", ""},
       {"/v1/streams/lookup", ""},
-      {"/", ""},
+      {"/", "tgi"},
+      {"/v1", ""},
+      {"/api/generate", "ollama"},
+      {"/ollama/api/chat", "ollama"},
+      {"/api/embed", ""},
+      {"/api/embeddings", ""},
+      {"/api/show", ""},
+      {"/api/pull", ""},
+      {"/v1/messages", "anthropic"},
+      {"/v1/messages/count_tokens", ""},
+      {"/v1/responses", "responses"},
+      {"/v1/responses/resp_1/cancel", ""},
+      {"/generate", "sglang_native"},
+      {"/generate_stream", "tgi"},
+      {"/health_generate", ""},
+      {"/v2/models/m/generate", "triton"},
+      {"/v2/models/m/versions/1/generate_stream", "triton"},
+      {"/api/v1/chat", "lmstudio"},
+      {"/api/v1/generate", "kobold"},
+      {"/api/extra/generate/stream", "kobold"},
+      {"/api/extra/generate/check", ""},
+      {"/api/extra/tokencount", ""},
+      {"/v1/rerank", ""},
+      {"/tokenize", ""},
       {"", ""},
   };
   for (const Row& row : rows) {
     INFO(row.path);
-    const Dialect* dialect = dialect_of_route(row.path);
+    const Dialect* dialect = dialect_of_route(row.path).dialect;
     CHECK((dialect == nullptr ? std::string_view{} : dialect->name) == row.dialect);
   }
 }
