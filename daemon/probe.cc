@@ -1,5 +1,6 @@
 #include "daemon/probe.h"
 
+#include "collectors/ceiling/worker_pool.h"
 #include "daemon/clock.h"
 #include "daemon/measurement_json.h"
 
@@ -93,7 +94,7 @@ void Probe::on_ring(const Result<CaptureTime>& rung) {
 void Probe::look_at_memory() {
   const Status status = memory_.look();
   if (status.ok()) return;
-  process_->stop();
+  process_->kill();
   end({Cause::kMemory, {}}, status.error());
 }
 
@@ -135,6 +136,7 @@ Result<ceiling::Measurement> Probe::wait(Duration limit, const ceiling::Progress
 
 int run_probe_worker(const ceiling::Options& options) {
   be_first_for_the_oom_killer();
+  ceiling::WorkerPool::heed_interrupts();
   const auto stop = ceiling::StopPage::attach(ceiling::kStopDescriptor);
   if (!stop.ok()) {
     write_all(ceiling::kReportDescriptor, report_line(stop.error()));

@@ -3,8 +3,8 @@
 //   parent:  Probe::start() → wait(), with stop() from anywhere
 //   child:   run_probe_worker(), which `rooflined membw --worker` calls
 //
-// With a doorbell, the first packet of a request ends it: the doorbell's thread sets the stop page, and kills the child
-// 0.3 ms later where its workers did not answer. It is also ended when it begins to cost others their memory
+// With a doorbell, the first packet of a request ends it: the doorbell's thread sets the stop page, and 0.1 ms later
+// interrupts the workers that did not answer. It is also ended, by SIGKILL, when it begins to cost others their memory
 // (memory_watch.h). What it had measured is thrown away.
 //
 // Threads: start() and wait() on one thread that outlives the probe; stop() on any, and in signal handlers.

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -21,14 +22,13 @@ namespace rooflined::ceiling {
 namespace {
 
 constexpr std::size_t kLineBytesMax = 1024 * 1024;
-// What a child that has closed its report gets to end by itself: 0.1 s go into gigabytes of small pages.
+// What a child that was stopped or has closed its report gets to end by itself: 0.1 s go into gigabytes of small pages,
+// more where it has to wait for a CPU.
 constexpr Duration kExitGrace = std::chrono::milliseconds(500);
-// A worker reads its block of 256 KiB in 30 to 60 µs, and clears a huge page in some 300. One that has not answered
-// then may be waiting for a CPU at idle priority, and would read on when it gets one.
-constexpr Duration kLoadGrace = std::chrono::microseconds(300);
+// A worker that has a CPU reads its block of 256 KiB to the end in 30 to 60 µs. One that has not answered by then may
+// be waiting for a CPU at idle priority, and would read on when it gets one.
+constexpr Duration kLoadGrace = std::chrono::microseconds(100);
 constexpr Duration kLoadLook = std::chrono::microseconds(20);
-// A killed child gives its memory back at its own priority, which may be idle on a machine that has become busy.
-constexpr Duration kMemoryGrace = std::chrono::milliseconds(100);
 constexpr int kPollMilliseconds = 20;
 constexpr int kExecFailed = 127;
 
@@ -67,8 +67,9 @@ MonotonicTime now() {
   ::_exit(kExecFailed);
 }
 
-// Takes the memory of a process that was killed and does not get to it itself (process_mrelease(2), Linux 5.15; the C
-// library of Debian 12 has no name for it). Where the kernel refuses, the process does it in its own time.
+// Takes the memory of a process that was killed, which would give it back at its own priority: an idle one never gets
+// to it on a busy machine (process_mrelease(2), Linux 5.15; the C library of Debian 12 has no name for it). Where the
+// kernel refuses, the process does it in its own time.
 void release_memory_of(pid_t pid) {
   const int pid_fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   if (pid_fd < 0) return;
@@ -127,9 +128,12 @@ ProbeProcess::~ProbeProcess() {
   ::close(report_);
 }
 
-void ProbeProcess::kill_child() {
+void ProbeProcess::kill() {
+  page_.request();
   const std::lock_guard lock(pid_mutex_);
-  if (pid_ >= 0) ::kill(pid_, SIGKILL);
+  if (pid_ < 0) return;
+  ::kill(pid_, SIGKILL);
+  release_memory_of(pid_);
 }
 
 bool ProbeProcess::reap_if_ended(int& status) {
@@ -139,44 +143,44 @@ bool ProbeProcess::reap_if_ended(int& status) {
 }
 
 void ProbeProcess::kill_and_reap() {
-  kill_child();
-  const MonotonicTime patience_end = now() + kMemoryGrace;
   int status = 0;
-  bool helped = false;
-  while (!reap_if_ended(status)) {
-    if (!helped && now() >= patience_end) {
-      release_memory_of(pid_);
-      helped = true;
-    }
-    ::poll(nullptr, 0, 1);
-  }
+  if (reap_if_ended(status)) return;
+  ::kill(pid_, SIGKILL);
+  release_memory_of(pid_);
+  while (!reap_if_ended(status)) ::poll(nullptr, 0, 1);
 }
 
 MonotonicTime ProbeProcess::silence() {
   page_.request();
   const MonotonicTime grace_end = now() + kLoadGrace;
-  // Asleep between two looks: a worker may need this CPU for its answer.
-  while (page_.reading() > 0 && now() < grace_end) std::this_thread::sleep_for(kLoadLook);
-  const bool answered = page_.reading() == 0;
-  kill_child();
-  return answered ? page_.last_load() : now();
+  while (page_.someone_reads()) {
+    if (now() >= grace_end) {
+      const std::lock_guard lock(pid_mutex_);
+      if (pid_ >= 0) page_.for_each_reader([this](pid_t thread) { ::tgkill(pid_, thread, kInterruptSignal); });
+      return now();
+    }
+    // Asleep between two looks: a worker may need this CPU for its answer.
+    std::this_thread::sleep_for(kLoadLook);
+  }
+  return page_.last_load();
 }
 
 ProbeProcess::End ProbeProcess::wait(Duration limit, const std::function<void(std::string_view)>& on_line,
                                      const std::function<void()>& on_round) {
-  const MonotonicTime deadline = now() + limit;
+  MonotonicTime deadline = now() + limit;
+  bool stopped = false;
   LineReader lines(on_line);
   std::array<char, 4096> piece;
   for (;;) {
     if (on_round) on_round();
-    if (page_.requested()) {
+    if (page_.requested() && !stopped) {
+      stopped = true;
       silence();
-      kill_and_reap();
-      return End::kStopped;
+      deadline = std::min(deadline, now() + kExitGrace);
     }
     if (now() >= deadline) {
       kill_and_reap();
-      return End::kTimeout;
+      return page_.requested() ? End::kStopped : End::kTimeout;
     }
     pollfd waiting{report_, POLLIN, 0};
     if (::poll(&waiting, 1, kPollMilliseconds) <= 0) continue;

@@ -8,7 +8,7 @@
 // probe behind. SIGINT is ignored in the child: on a terminal it reaches both, and the parent is the one who decides.
 //
 // Bounds: a line of 1 MiB, the deadline of wait(). Threads: start(), wait() and the destructor on one thread that lives
-// as long as the probe; stop() on any thread or in a signal handler, silence() on any thread.
+// as long as the probe; stop() on any thread or in a signal handler, silence() and kill() on any thread.
 
 #pragma once
 
@@ -18,6 +18,7 @@
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -29,6 +30,8 @@ namespace rooflined::ceiling {
 
 inline constexpr int kStopDescriptor = 3;
 inline constexpr int kReportDescriptor = 4;
+// Makes a worker of the child leave its block at once (WorkerPool::heed_interrupts()).
+inline constexpr int kInterruptSignal = SIGUSR1;
 
 class ProbeProcess {
  public:
@@ -52,14 +55,17 @@ class ProbeProcess {
   // Kills and reaps the child if it is still there.
   ~ProbeProcess();
 
-  // Sets the stop page: the last worker's last load comes within a block. wait() kills the child at its next round.
+  // Sets the stop page: a worker that has a CPU ends within a block. wait() does the rest at its next round.
   void stop() const noexcept { page_.request(); }
-  // stop(), a moment for the workers to say when they loaded last, then SIGKILL. Returns the time of the last load:
-  // what the workers left, or, where one did not answer, the moment from which on none can load any more.
+  // stop(), a moment for the workers to say when they loaded last, and kInterruptSignal to those that do not answer.
+  // Returns the time of the last load: what the workers left, or the moment from which on none can load any more.
   MonotonicTime silence();
+  // stop() by SIGKILL, and takes its memory: for when others need it now.
+  void kill();
 
   // Hands every line of the report to `on_line` until the child ends; reaps it. Calls `on_round` at least every 20 ms.
-  // Once only.
+  // A stopped child gets half a second to give its memory back without anybody's noticing, then it is killed. Once
+  // only.
   End wait(Duration limit, const std::function<void(std::string_view)>& on_line,
            const std::function<void()>& on_round = {});
 
@@ -68,7 +74,6 @@ class ProbeProcess {
 
  private:
   ProbeProcess(StopPage page, pid_t pid, int report) : page_(std::move(page)), pid_(pid), report_(report) {}
-  void kill_child();
   bool reap_if_ended(int& status);
   void kill_and_reap();
 

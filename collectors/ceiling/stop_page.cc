@@ -43,11 +43,15 @@ Result<StopPage> StopPage::map(int fd, int fd_kept) {
   return StopPage(std::launder(static_cast<Shared*>(page)), fd_kept);
 }
 
-void StopPage::end_reading(MonotonicTime last_load) const noexcept {
+void StopPage::begin_reading(std::size_t place, pid_t thread) const noexcept {
+  if (place < kPlaces) shared_->readers[place].store(thread);
+}
+
+void StopPage::end_reading(std::size_t place, MonotonicTime last_load) const noexcept {
   std::int64_t known = shared_->last_load_ns.load();
   while (known < last_load.ns() && !shared_->last_load_ns.compare_exchange_weak(known, last_load.ns())) {
   }
-  shared_->reading.fetch_sub(1);
+  if (place < kPlaces) shared_->readers[place].store(0);
 }
 
 StopPage::StopPage(StopPage&& other) noexcept

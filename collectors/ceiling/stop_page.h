@@ -9,13 +9,20 @@
 #include "metrics/base/result.h"
 #include "metrics/base/time.h"
 
+#include <sys/types.h>
+
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace rooflined::ceiling {
 
 class StopPage {
  public:
+  // Workers that show on the page: one a CPU.
+  static constexpr std::size_t kPlaces = 1000;
+
   static Result<StopPage> create();
   // Maps the page behind a descriptor that another process created. The descriptor stays the caller's.
   static Result<StopPage> attach(int fd);
@@ -29,13 +36,28 @@ class StopPage {
   void request() const noexcept { shared_->requested.store(1); }
   bool requested() const noexcept { return shared_->requested.load() != 0; }
 
-  // A worker's brackets around everything that it reads or writes of the buffer. Once requested() is true and reading()
-  // is 0, nothing is touched any more: a worker that begins later sees the request before its first block (both sides
-  // are sequentially consistent: each writes its own word, then reads the other's).
-  void begin_reading() const noexcept { shared_->reading.fetch_add(1); }
-  void end_reading(MonotonicTime last_load) const noexcept;
+  // A worker's brackets around everything that it reads or writes of the buffer; `thread` is its number in the kernel.
+  // Once requested() is true and no thread is between its brackets, nothing is touched any more: a worker that begins
+  // later sees the request before its first block (both sides are sequentially consistent: each writes its own word,
+  // then reads the other's). Requires: no two threads at once at the same place; places from kPlaces on do not show.
+  void begin_reading(std::size_t place, pid_t thread) const noexcept;
+  void end_reading(std::size_t place, MonotonicTime last_load) const noexcept;
 
-  unsigned reading() const noexcept { return shared_->reading.load(); }
+  // Calls `each` with the number of every thread between its brackets; false when there is none.
+  template <typename Function>
+  bool for_each_reader(Function each) const {
+    bool any = false;
+    for (const auto& reader : shared_->readers) {
+      const pid_t thread = reader.load();
+      if (thread == 0) continue;
+      any = true;
+      each(thread);
+    }
+    return any;
+  }
+  bool someone_reads() const {
+    return for_each_reader([](pid_t) {});
+  }
   // The latest that a worker left; 0 before the first.
   MonotonicTime last_load() const noexcept { return MonotonicTime::from_ns(shared_->last_load_ns.load()); }
 
@@ -45,9 +67,10 @@ class StopPage {
  private:
   struct Shared {
     std::atomic<std::uint32_t> requested;
-    std::atomic<std::uint32_t> reading;      // workers between their brackets
     std::atomic<std::int64_t> last_load_ns;  // CLOCK_MONOTONIC, which all processes share
+    std::array<std::atomic<pid_t>, kPlaces> readers;
   };
+  static_assert(sizeof(Shared) <= 4096, "it is one page");
   static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free,
                 "two processes share it");
 

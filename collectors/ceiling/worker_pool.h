@@ -5,7 +5,8 @@
 // buffer; the parts are read once, or as often as it takes to last 20 ms. Workers stamp their own start and end: a
 // clock of the coordinator reads 12 % high at 2 GB and several times too high on small sets.
 //
-// Workers look at the stop page before every block, so a stopped repetition reads at most one block more a worker.
+// Workers look at the stop page before every block, so a stopped repetition reads at most one block more a worker; one
+// that waits for a CPU in the middle of its block is brought out of it by a signal.
 // Threads: construct and call from one thread; the stop page may be set by anyone.
 
 #pragma once
@@ -40,7 +41,11 @@ class WorkerPool : public RepetitionSource {
   // Requires: `topology` and `stop` outlive the pool; threads_max ≤ topology.cpus.size().
   static Result<std::unique_ptr<WorkerPool>> create(const Options& options, const Topology& topology,
                                                     const StopPage& stop);
+  // Gives the buffer back piece by piece.
   ~WorkerPool() override;
+
+  // From here on kInterruptSignal makes a worker that gets it leave its block at once. For a process that is a probe.
+  static void heed_interrupts();
 
   // Errors: kBusy at "stopped". Requires: threads ≤ threads_max.
   Result<Repetition> repeat(std::size_t kernel, unsigned threads) override;

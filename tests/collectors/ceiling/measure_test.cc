@@ -8,6 +8,7 @@
 
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace rooflined;
@@ -173,16 +174,46 @@ TEST_CASE("reclaim seen during the run ends it") {
   CHECK(calls == 3);
 }
 
-TEST_CASE("a stop ends the measurement with nothing") {
+TEST_CASE("a stop in any phase ends the measurement with nothing") {
   const FakeTree tree(small_machine());
+  Options options = options_in(tree);
+  options.working_set = 1 * kMiB;
+  unsigned all = 0;
+  {
+    const StopPage stop = stop_page();
+    REQUIRE(measure(options, stop, [&](const Progress&) { ++all; }).ok());
+  }
+  // Between the cells of the sweep, in the confirmation, in the copy at the end.
+  for (const unsigned last : {1U, 2U, all / 2, all - 8, all - 1}) {
+    const StopPage stop = stop_page();
+    unsigned calls = 0;
+    const auto measured = measure(options, stop, [&](const Progress&) {
+      if (++calls == last) stop.request();
+    });
+    INFO("stopped at step " << last << " of " << all);
+    REQUIRE_FALSE(measured.ok());
+    CHECK(measured.error().code == ErrorCode::kBusy);
+    CHECK(calls == last);
+  }
+  const StopPage before = stop_page();
+  before.request();
+  CHECK(measure(options, before, nullptr).error().code == ErrorCode::kBusy);
+}
+
+TEST_CASE("a stop while the buffer is filled ends the measurement") {
+  const FakeTree tree(small_machine());
+  Options options = options_in(tree);
+  options.working_set = 64 * kMiB;
   const StopPage stop = stop_page();
-  unsigned calls = 0;
-  const auto measured = measure(options_in(tree), stop, [&](const Progress&) {
-    if (++calls == 3) stop.request();
+  std::thread stopper([&] {
+    while (!stop.someone_reads()) std::this_thread::yield();
+    stop.request();
   });
+  const auto measured = measure(options, stop, nullptr);
+  stopper.join();
   REQUIRE_FALSE(measured.ok());
   CHECK(measured.error().code == ErrorCode::kBusy);
-  CHECK(calls == 3);
+  CHECK_FALSE(stop.someone_reads());
 }
 
 TEST_CASE("what cannot be measured is an error, and says why") {

@@ -2,9 +2,14 @@
 
 #include "collectors/ceiling/worker_pool.h"
 
+#include "collectors/ceiling/probe_process.h"
 #include "tests/support/catch.h"
 
+#include <unistd.h>
+
 #include <atomic>
+#include <chrono>
+#include <csignal>
 #include <memory>
 #include <set>
 #include <thread>
@@ -138,16 +143,47 @@ TEST_CASE("a stop during a repetition ends it within a block or two of each work
   CHECK(pool->bytes_moved() <= at_stop + 2 * 2 * kBlockBytes);
 }
 
+TEST_CASE("an interrupted worker leaves its block, and the pool ends as a stopped one") {
+  auto stop = StopPage::create();
+  REQUIRE(stop.ok());
+  WorkerPool::heed_interrupts();
+  // Never ends by itself.
+  const KernelFunctions functions = all(+[](std::uint64_t*, std::size_t, std::size_t) -> std::uint64_t {
+    for (volatile bool forever = true; forever;) {
+    }
+    return 0;
+  });
+  const Topology topology = topology_of(2);
+  const auto pool = pool_of(topology, *stop, 1 * kMiB, functions);
+  std::thread stopper([&] {
+    unsigned readers = 0;
+    while (readers < 2) {
+      readers = 0;
+      stop->for_each_reader([&](pid_t) { ++readers; });
+    }
+    stop->request();
+    // Again and again: the first one may come before the block.
+    while (stop->for_each_reader([](pid_t thread) { ::tgkill(::getpid(), thread, kInterruptSignal); })) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  const auto repetition = pool->repeat(0, 2);
+  stopper.join();
+  REQUIRE_FALSE(repetition.ok());
+  CHECK(repetition.error().code == ErrorCode::kBusy);
+  CHECK(stop->last_load() > MonotonicTime());
+}
+
 TEST_CASE("the page is left with nobody reading and the time of the last load") {
   auto stop = StopPage::create();
   REQUIRE(stop.ok());
   const Topology topology = topology_of(2);
   const auto pool = pool_of(topology, *stop, 8 * kMiB, kernel_functions());
-  CHECK(stop->reading() == 0);
+  CHECK_FALSE(stop->someone_reads());
   const MonotonicTime filled = stop->last_load();
   CHECK(filled > MonotonicTime());
   REQUIRE(pool->repeat(0, 2).ok());
-  CHECK(stop->reading() == 0);
+  CHECK_FALSE(stop->someone_reads());
   CHECK(stop->last_load() >= filled + kRepetitionMin);
 }
 
