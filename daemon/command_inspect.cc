@@ -1,6 +1,6 @@
 // rooflined inspect MODEL: what a model file is, and what a decode pass reads of it.
 
-#include "collectors/model/gguf_model.h"
+#include "collectors/model/model_reader.h"
 #include "daemon/commands.h"
 #include "daemon/inspect_report.h"
 #include "daemon/number_option.h"
@@ -33,7 +33,7 @@ int inspect(Arguments arguments) {
   const Result<model::KvCacheTypes> types = model::parse_kv_cache_types(arguments.kv_cache_type);
   if (!types) return failed(types.error());
   arguments.options.kv_cache_types = *types;
-  const Result<model::ModelFile> model = model::read_gguf(arguments.path);
+  const Result<model::ModelFile> model = model::read_model(arguments.path);
   if (!model) return failed(model.error());
   if (arguments.json) {
     const nlohmann::ordered_json json = inspect_json(*model, arguments.options);

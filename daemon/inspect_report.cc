@@ -40,7 +40,7 @@ Json optional_number(const std::optional<double>& value) {
 struct Experts {
   std::uint64_t layers = 0;
   std::uint64_t experts = 0;
-  std::uint64_t experts_per_token = 0;
+  double experts_per_token = 0;
   double bytes_per_expert = 0;  // the mean over the layers
 };
 

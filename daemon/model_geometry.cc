@@ -1,7 +1,7 @@
 #include "daemon/model_geometry.h"
 
-#include "collectors/model/gguf_model.h"
 #include "collectors/model/model_file.h"
+#include "collectors/model/model_reader.h"
 #include "metrics/base/log.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ Result<std::shared_ptr<const Geometry>> load_geometry(const std::string& model_p
   constexpr double kDifferenceMax = 0.1;
   auto types = model::parse_kv_cache_types(kv_cache_type.empty() ? "f16" : kv_cache_type);
   if (!types) return types.error();
-  const auto file = model::read_gguf(model_path);
+  const auto file = model::read_model(model_path);
   if (!file) return file.error();
   if (served_bytes) {
     const double served = static_cast<double>(*served_bytes);

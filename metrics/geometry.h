@@ -1,7 +1,8 @@
 // The shape of a model as far as bytes per pass need it: layer groups, and two functions over them.
 //
 //   W(B)  = dense bytes (head included) + Σ over expert groups of layers·E·(1−(1−k/E)^B)·bytes per expert
-//   KV(c) = Σ over KV groups of layers·bytes per token·min(c, window) + the constant state per sequence
+//   KV(c) = Σ over KV groups of layers·(bytes per token·reach(c) + index bytes per token·c) + the state per sequence
+//   reach(c) = c, min(c, window), or ((c−1) mod chunk)+1
 //
 // Sources: design.md §3; the expectation over distinct experts assumes uniform routing (an upper bound).
 // Plain data, made by collectors/model; thread rule: immutable once made.
@@ -19,16 +20,18 @@ namespace rooflined {
 // MoE layers of one kind. Shared experts are dense bytes.
 struct ExpertGroup {
   std::uint64_t layers = 0;
-  std::uint64_t experts = 0;            // E, routed experts in a layer
-  std::uint64_t experts_per_token = 0;  // k, 1 ≤ k ≤ E
-  double bytes_per_expert = 0;          // one expert in one layer
+  std::uint64_t experts = 0;     // E, routed experts in a layer
+  double experts_per_token = 0;  // k, 0 < k ≤ E
+  double bytes_per_expert = 0;   // one expert in one layer
 };
 
 // Layers that cache K and V (or a latent) alike.
 struct KvGroup {
   std::uint64_t layers = 0;
   double bytes_per_token = 0;  // one token in one layer
-  std::uint64_t window = 0;    // 0: every token of the context is read
+  std::uint64_t window = 0;    // at most so many tokens are read: a sliding window, or the top-k of sparse attention
+  std::uint64_t chunk = 0;     // only the tokens since the last multiple of this one are read
+  double index_bytes_per_token = 0;  // what sparse attention reads of every token of the context to choose its top-k
 };
 
 struct WeightBytes {
@@ -55,7 +58,7 @@ struct Geometry {
   double kv_bytes(double context) const;
   // Σ KV(c) for c = context_first, context_first + 1, …, `count` terms, in constant time.
   double kv_bytes_sum(double context_first, double count) const;
-  // KV bytes per token over all layers, windows aside.
+  // KV bytes per token over all layers, windows and index caches aside.
   double kv_bytes_per_token() const;
 };
 

@@ -152,7 +152,9 @@ class CacheReader {
           fmt::format("KV cache not known: no usable {} or {}", key("attention.key_length"), key("embedding_length")));
       return false;
     }
-    add({1, *kv_heads * *key_length, *kv_heads * *value_length, window_of(block)});
+    const double heads_each = static_cast<double>(*kv_heads);
+    add_kv_layers(cache_.layers, {1, heads_each * static_cast<double>(*key_length),
+                                  heads_each * static_cast<double>(*value_length), window_of(block), 0, 0});
     return true;
   }
 
@@ -166,17 +168,6 @@ class CacheReader {
     }
     if (!length || *length == 0 || *length > kHeadsMax) return std::nullopt;
     return length;
-  }
-
-  void add(const KvLayers& one) {
-    for (KvLayers& group : cache_.layers) {
-      if (group.key_elements == one.key_elements && group.value_elements == one.value_elements &&
-          group.window == one.window) {
-        ++group.layers;
-        return;
-      }
-    }
-    cache_.layers.push_back(one);
   }
 
   const GgufMetadata& metadata_;

@@ -14,8 +14,8 @@
 namespace rooflined::model {
 namespace {
 
-// The routed experts of one layer, from one tensor or many.
-struct LayerExperts {
+// The routed experts of one block, from one tensor or many.
+struct BlockExperts {
   std::uint64_t experts = 0;
   Bytes bytes = 0;
   double parameters = 0;
@@ -118,7 +118,7 @@ class Description {
         break;
       case TensorRole::kSingleExpert: {
         const auto slot = single_experts_[use.block].insert(expert_number(tensor.name)).second;
-        LayerExperts& layer = experts_[use.block];
+        BlockExperts& layer = experts_[use.block];
         layer.experts += slot ? 1 : 0;
         layer.bytes += tensor.bytes;
         layer.parameters += elements;
@@ -132,7 +132,7 @@ class Description {
     }
   }
 
-  static void add_experts(LayerExperts& layer, std::uint64_t experts, const GgufTensor& tensor) {
+  static void add_experts(BlockExperts& layer, std::uint64_t experts, const GgufTensor& tensor) {
     layer.uneven = layer.uneven || (layer.experts != 0 && layer.experts != experts) || experts == 0;
     layer.experts = experts;
     layer.bytes += tensor.bytes;
@@ -170,7 +170,7 @@ class Description {
     if (!model_.weights_known) model_.expert_layers.clear();
   }
 
-  void add_layer(std::uint64_t block, const LayerExperts& layer, bool chunk) {
+  void add_layer(std::uint64_t block, const BlockExperts& layer, bool chunk) {
     model_.streamed_bytes += layer.bytes;
     if (layer.uneven) {
       if (model_.weights_known) {
@@ -193,16 +193,10 @@ class Description {
       used = layer.experts;
     }
     const double count = static_cast<double>(layer.experts);
-    const ExpertLayers one{1, layer.experts, used, static_cast<double>(layer.bytes) / count, layer.parameters / count};
+    const ExpertLayers one{1, layer.experts, static_cast<double>(used), static_cast<double>(layer.bytes) / count,
+                           layer.parameters / count};
     model_.parameters_active -= (count - static_cast<double>(used)) * one.parameters_per_expert;
-    for (ExpertLayers& group : model_.expert_layers) {
-      if (group.experts == one.experts && group.experts_per_token == one.experts_per_token &&
-          group.bytes_per_expert == one.bytes_per_expert && group.parameters_per_expert == one.parameters_per_expert) {
-        ++group.layers;
-        return;
-      }
-    }
-    model_.expert_layers.push_back(one);
+    add_expert_layers(model_.expert_layers, one);
   }
 
   void finish_composition() {
@@ -254,8 +248,8 @@ class Description {
   Bytes embedding_bytes_ = 0;
   Bytes foreign_bytes_ = 0;
   std::uint64_t repeating_tensors_ = 0;
-  std::map<std::uint64_t, LayerExperts> experts_;
-  std::map<std::uint64_t, LayerExperts> chunk_experts_;
+  std::map<std::uint64_t, BlockExperts> experts_;
+  std::map<std::uint64_t, BlockExperts> chunk_experts_;
   std::map<std::uint64_t, std::set<std::string_view>> single_experts_;
   std::map<const GgmlType*, TypeSum> quantised_types_;
   std::map<const GgmlType*, TypeSum> float_types_;

@@ -25,6 +25,28 @@ Result<KvCacheTypes> parse_kv_cache_types(std::string_view text) {
   return KvCacheTypes{*key, *value};
 }
 
+void add_kv_layers(std::vector<KvLayers>& groups, const KvLayers& one) {
+  for (KvLayers& group : groups) {
+    if (group.key_elements == one.key_elements && group.value_elements == one.value_elements &&
+        group.window == one.window && group.chunk == one.chunk && group.index_elements == one.index_elements) {
+      group.layers += one.layers;
+      return;
+    }
+  }
+  groups.push_back(one);
+}
+
+void add_expert_layers(std::vector<ExpertLayers>& groups, const ExpertLayers& one) {
+  for (ExpertLayers& group : groups) {
+    if (group.experts == one.experts && group.experts_per_token == one.experts_per_token &&
+        group.bytes_per_expert == one.bytes_per_expert && group.parameters_per_expert == one.parameters_per_expert) {
+      group.layers += one.layers;
+      return;
+    }
+  }
+  groups.push_back(one);
+}
+
 std::optional<Geometry> make_geometry(const ModelFile& model, const KvCacheTypes& types) {
   if (!model.weights_known) return std::nullopt;
   Geometry geometry;
@@ -39,9 +61,10 @@ std::optional<Geometry> make_geometry(const ModelFile& model, const KvCacheTypes
   if (!model.kv_known) return geometry;
   geometry.state_bytes_per_sequence = model.state_bytes_per_sequence;
   for (const KvLayers& group : model.kv_layers) {
-    const double bytes = static_cast<double>(group.key_elements) * types.key->bytes_per_element() +
-                         static_cast<double>(group.value_elements) * types.value->bytes_per_element();
-    geometry.kv_groups.push_back({group.layers, bytes, group.window});
+    const double bytes =
+        group.key_elements * types.key->bytes_per_element() + group.value_elements * types.value->bytes_per_element();
+    geometry.kv_groups.push_back(
+        {group.layers, bytes, group.window, group.chunk, group.index_elements * types.key->bytes_per_element()});
   }
   return geometry;
 }

@@ -25,7 +25,7 @@ namespace rooflined::model {
 struct ExpertLayers {
   std::uint64_t layers = 0;
   std::uint64_t experts = 0;
-  std::uint64_t experts_per_token = 0;  // 1 … experts
+  double experts_per_token = 0;  // up to `experts`; a fraction where some choices of the router compute nothing
   double bytes_per_expert = 0;
   double parameters_per_expert = 0;
 };
@@ -33,10 +33,16 @@ struct ExpertLayers {
 // Layers that cache alike.
 struct KvLayers {
   std::uint64_t layers = 0;
-  std::uint64_t key_elements = 0;  // per token and layer
-  std::uint64_t value_elements = 0;
-  std::uint64_t window = 0;  // tokens; 0: all of the context
+  double key_elements = 0;  // per token and layer; a fraction where one entry stands for several tokens
+  double value_elements = 0;
+  std::uint64_t window = 0;   // tokens; 0: all of the context
+  std::uint64_t chunk = 0;    // tokens; 0: none
+  double index_elements = 0;  // read of every token, to choose the `window` tokens of sparse attention
 };
+
+// Adds one layer to the group of its like.
+void add_kv_layers(std::vector<KvLayers>& groups, const KvLayers& one);
+void add_expert_layers(std::vector<ExpertLayers>& groups, const ExpertLayers& one);
 
 struct TypeShare {
   std::string type;
@@ -45,7 +51,7 @@ struct TypeShare {
 };
 
 struct ModelFile {
-  std::string format;  // "gguf"
+  std::string format;  // "gguf", "safetensors", "config.json"
   std::string architecture;
   std::string name;   // general.name, cleaned
   std::string label;  // the quantisation that the file's name claims ("Q4_K_M"), else the one its metadata does
@@ -56,6 +62,8 @@ struct ModelFile {
 
   double parameters_total = 0;   // without next-token-prediction layers and rotary constants
   double parameters_active = 0;  // for one token, embedding included
+  double dense_parameters = 0;   // read at every pass, head included
+  double head_parameters = 0;
   bool tied_embeddings = false;
 
   bool weights_known = true;

@@ -39,3 +39,19 @@ TEST_CASE("the sum over contexts equals its terms, windows or not") {
     }
   }
 }
+
+TEST_CASE("chunked layers read what came since the last border, sparse ones their top-k and every index key") {
+  Geometry geometry;
+  geometry.kv_groups = {KvGroup{2, 10, 0, 8, 0}, KvGroup{3, 7, 100, 0, 0.5}};
+  CHECK(geometry.kv_bytes(8) == 2 * 10 * 8 + 3 * (7 + 0.5) * 8);
+  CHECK(geometry.kv_bytes(9) == 2 * 10 * 1 + 3 * (7 + 0.5) * 9);
+  CHECK(geometry.kv_bytes(200) == 2 * 10 * 8 + 3 * (7 * 100.0 + 0.5 * 200));
+  for (const double first : {0.0, 1.0, 7.0, 8.0, 8.5, 9.0, 99.0, 1000.25}) {
+    for (const int count : {0, 1, 2, 8, 17, 200}) {
+      double expected = 0;
+      for (int i = 0; i < count; ++i) expected += geometry.kv_bytes(first + i);
+      INFO(first << " " << count);
+      CHECK(geometry.kv_bytes_sum(first, count) == Approx(expected).epsilon(1e-12));
+    }
+  }
+}

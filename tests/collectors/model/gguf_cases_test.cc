@@ -102,7 +102,7 @@ TEST_CASE("per-layer head counts, a layer without a cache, and weights that are 
   REQUIRE(model.kv_layers.size() == 2);
   double bytes = 0;
   for (const KvLayers& group : model.kv_layers) {
-    bytes += static_cast<double>(group.layers * (group.key_elements + group.value_elements)) * 2;
+    bytes += static_cast<double>(group.layers) * (group.key_elements + group.value_elements) * 2;
   }
   CHECK(bytes == 192);
   CHECK_FALSE(model.weights_known);  // the file holds no layer
