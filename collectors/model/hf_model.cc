@@ -2,7 +2,9 @@
 
 #include "collectors/model/byte_source.h"
 #include "collectors/model/hf_families.h"
+#include "collectors/model/hf_folder.h"
 #include "collectors/model/hf_quantisation.h"
+#include "collectors/model/hf_weights.h"
 #include "metrics/base/utf8.h"
 
 #include <fmt/format.h>
@@ -10,7 +12,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
+#include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -35,10 +40,12 @@ std::string joined(const std::vector<std::string>& words) {
 
 class ConfigDescription {
  public:
-  explicit ConfigDescription(HfConfig& config) : config_(config) {}
+  // `with_files`: the weights will be replaced by those of the checkpoint, and doubts about them are of no interest.
+  ConfigDescription(HfConfig& config, bool with_files) : config_(config), with_files_(with_files) {}
 
   ModelFile make() {
     model_.format = "config.json";
+    quantisation_ = read_quantisation(config_);
     type_ = config_.type().empty() ? config_.outer_type() : config_.type();
     if (type_.empty() && config_.has({"ssm_cfg"})) {
       type_ = config_.text({"ssm_cfg.layer"}) == "Mamba2" ? "mamba2" : "mamba";
@@ -59,6 +66,10 @@ class ConfigDescription {
     model_.kv_known = false;
     return std::move(model_);
   }
+
+  // nullptr where the shape is not known. After make().
+  const Layout* layout() const noexcept { return filled_ ? &layout_ : nullptr; }
+  double packed_bits() const noexcept { return quantisation_.packed_bits; }
 
  private:
   void warn(std::string text) { model_.warnings.push_back(to_label(text, 512)); }
@@ -85,21 +96,24 @@ class ConfigDescription {
   }
 
   void fill() {
-    quantisation_ = read_quantisation(config_);
+    filled_ = true;
     const std::string type = config_.text({"torch_dtype", "dtype"});
     stored_bytes_ = bytes_of_torch_type(type);
     if (stored_bytes_ == 0) {
       stored_bytes_ = 2;
-      if (quantisation_.method.empty()) warn("config.json does not say how weights are stored: counted as 16 bit");
+      if (quantisation_.method.empty() && !with_files_) {
+        warn("config.json does not say how weights are stored: counted as 16 bit");
+      }
     }
-    if (!quantisation_.known) {
+    if (!quantisation_.known && !with_files_) {
       model_.weights_known = false;
       warn(fmt::format("bytes per pass not known: quantisation {} without a number of bits", quantisation_.method));
-    } else if (!quantisation_.method.empty()) {
+    } else if (!quantisation_.method.empty() && !with_files_) {
       warn(fmt::format("bytes are from config.json ({}, {:.2f} bits a weight), not from the files",
                        quantisation_.method, quantisation_.weight_bits));
     }
     model_.label = quantisation_.method.empty() ? type : quantisation_.method;
+    model_.stored_wide = stored_bytes_ == 4 && quantisation_.method.empty();
     model_.tied_embeddings = layout_.tied;
     double dense = stored_bytes_ * (layout_.outer_matrices + layout_.outer_vectors);
     const double head = std::max(2.0, quantisation_.method.empty() ? stored_bytes_ : 2) * layout_.head_read;
@@ -158,13 +172,77 @@ class ConfigDescription {
   }
 
   HfConfig& config_;
+  bool with_files_;
   std::string type_;
   ModelFile model_;
   Layout layout_;
   HfQuantisation quantisation_;
   double stored_bytes_ = 2;
   bool clamped_ = false;
+  bool filled_ = false;
 };
+
+Result<std::string> read_text(const std::string& path) {
+  Result<std::unique_ptr<ByteSource>> source = open_file(path);
+  if (!source) return source.error();
+  SourceReader reader(**source);
+  if (reader.left() > kConfigBytesMax) {
+    return Error{ErrorCode::kLimit, path, fmt::format("longer than {} bytes", kConfigBytesMax)};
+  }
+  return reader.text(reader.left());
+}
+
+// Some quantisers leave their settings in a file of their own.
+void merge_quantiser_file(nlohmann::json& config, const std::string& folder) {
+  if (config.contains("quantization_config")) return;
+  const Result<std::string> text = read_text(folder + "/hf_quant_config.json");
+  if (!text) return;
+  Result<nlohmann::json> json = parse_config_json(*text, folder);
+  if (json && json->contains("quantization")) config["quantization_config"] = std::move((*json)["quantization"]);
+}
+
+Status add_checkpoint(ModelFile& model, const ConfigDescription& description, const std::vector<std::string>& files) {
+  CheckpointWeights weights(description.layout(), description.packed_bits());
+  for (const std::string& path : files) {
+    Result<std::unique_ptr<ByteSource>> source = open_file(path);
+    if (!source) return source.error();
+    const auto summary =
+        read_safetensors_header(**source, path, [&](const SafetensorsTensor& tensor) { weights.add(tensor); });
+    if (!summary) return summary.error();
+    model.file_bytes += (*source)->size();
+    if (summary->missing_bytes > 0) {
+      model.cut = true;
+      model.warnings.push_back(fmt::format("cut: {} bytes of tensor data are missing; all figures are from the header",
+                                           summary->missing_bytes));
+    }
+    for (const std::string& type : summary->unknown_types) {
+      model.warnings.push_back(
+          fmt::format("the type {} is not known here: its bytes are, its parameters may not be", type));
+    }
+  }
+  model.format = "safetensors";
+  model.files = files.size();
+  weights.finish(model);
+  return ok_status();
+}
+
+Result<ModelFile> read_folder(const std::string& folder) {
+  const std::string path = folder + "/config.json";
+  const Result<std::string> text = read_text(path);
+  if (!text) return text.error();
+  Result<nlohmann::json> json = parse_config_json(*text, path);
+  if (!json) return json.error();
+  merge_quantiser_file(*json, folder);
+  const Result<std::vector<std::string>> files = safetensors_files(folder);
+  if (!files) return files.error();
+  HfConfig config(std::move(*json));
+  ConfigDescription description(config, !files->empty());
+  ModelFile model = description.make();
+  if (!files->empty()) {
+    if (Status added = add_checkpoint(model, description, *files); !added) return added.error();
+  }
+  return model;
+}
 
 }  // namespace
 
@@ -172,18 +250,16 @@ Result<ModelFile> describe_config(std::string_view text, const std::string& name
   Result<nlohmann::json> json = parse_config_json(text, name);
   if (!json) return json.error();
   HfConfig config(std::move(*json));
-  return ConfigDescription(config).make();
+  return ConfigDescription(config, false).make();
 }
 
 Result<ModelFile> read_hf(const std::string& path) {
-  Result<std::unique_ptr<ByteSource>> source = open_file(path);
-  if (!source) return source.error();
-  SourceReader reader(**source);
-  if (reader.left() > kConfigBytesMax) {
-    return Error{ErrorCode::kLimit, path, fmt::format("longer than {} bytes", kConfigBytesMax)};
-  }
-  const std::string text = reader.text(reader.left());
-  return describe_config(text, path);
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return read_folder(snapshot_folder(path));
+  if (path.ends_with(".safetensors")) return read_folder(std::filesystem::path(path).parent_path().string());
+  const Result<std::string> text = read_text(path);
+  if (!text) return text.error();
+  return describe_config(*text, path);
 }
 
 }  // namespace rooflined::model

@@ -197,6 +197,8 @@ HfQuantisation read_quantisation(const HfConfig& config) {
   if (quantisation.method.empty())
     quantisation.method = object->contains("quant_algo") ? "modelopt" : "of an unknown kind";
   read_method(quantisation, *object);
+  if (quantisation.known && !quantisation.method.empty())
+    quantisation.packed_bits = std::floor(quantisation.weight_bits);
   add_left_out(quantisation, *object);
   return quantisation;
 }

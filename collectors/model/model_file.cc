@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace rooflined::model {
 namespace {
 
@@ -45,6 +47,21 @@ void add_expert_layers(std::vector<ExpertLayers>& groups, const ExpertLayers& on
     }
   }
   groups.push_back(one);
+}
+
+void convert_weights(ModelFile& model, double bits) {
+  if (!model.weights_known) return;
+  const double head = model.head_parameters * 2;
+  const double dense = (model.dense_parameters - model.head_parameters) * bits / 8 + head;
+  double streamed = dense;
+  for (ExpertLayers& group : model.expert_layers) {
+    group.bytes_per_expert = group.parameters_per_expert * bits / 8;
+    streamed += static_cast<double>(group.layers * group.experts) * group.bytes_per_expert;
+  }
+  model.head_bytes = static_cast<Bytes>(std::llround(head));
+  model.dense_bytes = static_cast<Bytes>(std::llround(dense));
+  model.streamed_bytes = static_cast<Bytes>(std::llround(streamed));
+  model.stored_wide = false;
 }
 
 std::optional<Geometry> make_geometry(const ModelFile& model, const KvCacheTypes& types) {

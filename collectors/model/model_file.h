@@ -59,6 +59,8 @@ struct ModelFile {
   Bytes file_bytes = 0;
   Bytes tensor_bytes = 0;  // all tensors; llama.cpp's `meta.size`
   bool cut = false;        // tensor data are missing at a file's end
+  // Stored in 32 bit, for the most part: engines convert such weights to 16 bit when they load them (convert_weights).
+  bool stored_wide = false;
 
   double parameters_total = 0;   // without next-token-prediction layers and rotary constants
   double parameters_active = 0;  // for one token, embedding included
@@ -84,6 +86,10 @@ struct ModelFile {
 
   std::vector<std::string> warnings;
 };
+
+// The weights as an engine holds them that converted them at load: `bits` for each one, and 16 for the output head.
+// Requires: 1 ≤ bits ≤ 64.
+void convert_weights(ModelFile& model, double bits);
 
 // Requires: both point into the table of ggml types.
 struct KvCacheTypes {
