@@ -1,5 +1,7 @@
 #include "daemon/wiring.h"
 
+#include "metrics/base/log.h"
+
 namespace rooflined::daemon {
 
 Line::Line(const LineOptions& options) {
@@ -7,6 +9,8 @@ Line::Line(const LineOptions& options) {
   targets_ = std::make_unique<Targets>(options.targets, options.on_found, options.observer_for);
   // HTTP message → stream event → token event
   exchanges_ = std::make_unique<tap::ExchangeFactory>(*targets_);
+  exchanges_->tell_unreadable(
+      [this](const Endpoint& server, tap::ParseError why) { warn_unreadable(server.port, why); });
   // packet → TCP bytes | gap
   if (options.local_only) {
     network_ = tap::system_host_network();
@@ -32,6 +36,22 @@ void Line::advance_live(MonotonicTime now) {
 void Line::finish() {
   tap_->finish();
   targets_->finish();
+}
+
+void Line::warn_unreadable(std::uint16_t port, tap::ParseError why) {
+  if (!warned_.emplace(port, why).second) return;
+  if (why == tap::ParseError::kTls) {
+    log::warning(
+        "port {} speaks TLS, which cannot be read: name in [capture] ports the port where the engine itself answers "
+        "plain "
+        "HTTP, behind whatever ends the TLS",
+        port);
+  } else {
+    log::warning(
+        "port {} speaks HTTP/2, which is not read: let the clients, or the proxy in front, speak HTTP/1.1 to the "
+        "engine",
+        port);
+  }
 }
 
 CaptureSnapshot Line::capture_snapshot(const std::string& interface, const tap::CaptureStats& stats) const {

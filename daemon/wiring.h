@@ -15,7 +15,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace rooflined::daemon {
@@ -52,6 +54,10 @@ class Line final : public tap::PacketSink {
   CaptureSnapshot capture_snapshot(const std::string& interface, const tap::CaptureStats& stats) const;
 
  private:
+  // Says once for each port what can be done.
+  void warn_unreadable(std::uint16_t port, tap::ParseError why);
+
+  std::set<std::pair<std::uint16_t, tap::ParseError>> warned_;
   // In the order of the line; the later ones hold on to the earlier ones.
   std::unique_ptr<Targets> targets_;
   std::unique_ptr<tap::ExchangeFactory> exchanges_;

@@ -21,6 +21,16 @@ constexpr std::array<const Dialect*, 11> kDialects = {
 // Whole answers to a list of prompts come as an array.
 constexpr std::size_t kDocumentsMax = 1024;
 
+// A damaged frame is looked at from so many of its fields on, and only if it is of ordinary size.
+constexpr std::size_t kFieldsTriedMax = 16;
+constexpr std::size_t kDamagedBytesMax = 16 * 1024;
+
+bool bears_tokens(const FrameFacts& facts) {
+  return std::any_of(facts.choices.begin(), facts.choices.end(), [](const ChoiceFacts& choice) {
+    return choice.has_text || choice.cumulative || choice.ids != 0 || choice.logprobs != 0;
+  });
+}
+
 }  // namespace
 
 std::span<const Dialect* const> dialects() {
@@ -61,7 +71,9 @@ Reading DialectReader::try_dialects(const Dialect*& dialect) {
     bool empty = false;
     const bool at_start = untouched || json_->frame.object.reset().get(empty) == simdjson::SUCCESS;
     untouched = false;
-    return at_start ? candidate.read(json_->frame, facts_) : Shape::kForeign;
+    const Shape shape = at_start ? candidate.read(json_->frame, facts_) : Shape::kForeign;
+    damaged_ = damaged_ || facts_.damaged;
+    return shape;
   };
   Shape shape = named != nullptr ? read(*named) : Shape::kForeign;
   for (const Dialect* other : kDialects) {
@@ -70,6 +82,7 @@ Reading DialectReader::try_dialects(const Dialect*& dialect) {
     shape = read(*other);
     if (shape == Shape::kOwn) dialect = other;
   }
+  damaged_ = damaged_ && !bears_tokens(facts_);
   if (shape == Shape::kOwn) return Reading::kOwn;
   if (shape == Shape::kNeutral) return Reading::kNeutral;
   facts_.clear();
@@ -78,13 +91,54 @@ Reading DialectReader::try_dialects(const Dialect*& dialect) {
 
 Reading DialectReader::read_frame(std::string_view text, std::size_t readable_after, const Dialect*& dialect) {
   facts_.clear();
+  damaged_ = false;
   auto* document = json_->reader.open(text, readable_after);
   Reading reading = Reading::kNoJson;
   if (document != nullptr && document->get_object().get(json_->frame.object) == simdjson::SUCCESS) {
     reading = try_dialects(dialect);
+    // A brace too many ends the object, and its other fields stand behind it.
+    damaged_ = damaged_ || (reading == Reading::kUnknown && document->current_location().error() == simdjson::SUCCESS);
+  } else {
+    damaged_ = text.starts_with('{');
   }
   cleaned_ = json_->reader.cleaned();
   json_->reader.close();
+  return reading;
+}
+
+// Reads start + text + end. kOwn only where a token is in it.
+Reading DialectReader::read_mended(std::string_view start, std::string_view text, std::string_view end,
+                                   const Dialect*& dialect) {
+  TextBuffer& mended = json_->mended;
+  constexpr std::size_t kRoom = kDamagedBytesMax + 8;
+  mended.clear();
+  if (!mended.append(start, kRoom) || !mended.append(text, kRoom) || !mended.append(end, kRoom))
+    return Reading::kNoJson;
+  const Dialect* found = dialect;
+  if (read_frame(mended.view(), TextBuffer::kPadding, found) != Reading::kOwn || !bears_tokens(facts_)) {
+    return Reading::kNoJson;
+  }
+  dialect = found;
+  facts_.damaged = true;
+  return Reading::kOwn;
+}
+
+Reading DialectReader::read_damaged(std::string_view text, const Dialect*& dialect) {
+  if (text.size() > kDamagedBytesMax) return Reading::kNoJson;
+  // Its end is broken: inside a string, or not.
+  Reading reading = read_mended("", text, "}", dialect);
+  if (reading != Reading::kOwn) reading = read_mended("", text, "\"}", dialect);
+  // Something in front of its tokens is broken: each field in turn is taken for the first.
+  constexpr std::string_view kFieldStart = ",\"";
+  std::size_t field = text.find(kFieldStart);
+  for (std::size_t i = 0; i < kFieldsTriedMax && reading != Reading::kOwn && field != std::string_view::npos; ++i) {
+    const std::string_view rest = text.substr(field + 1);
+    reading = read_mended("{", rest, "", dialect);
+    if (reading != Reading::kOwn) reading = read_mended("{", rest, "\"}", dialect);
+    field = text.find(kFieldStart, field + 1);
+  }
+  json_->mended.release();
+  if (reading != Reading::kOwn) facts_.clear();
   return reading;
 }
 

@@ -73,6 +73,11 @@ class DialectReader {
   // Fills facts() by `dialect`, or by the first other that owns the frame: `dialect` is changed to that one.
   // `readable_after` as in JsonReader::open().
   Reading read_frame(std::string_view text, std::size_t readable_after, const Dialect*& dialect);
+  // The same for a frame that read_frame() found damaged: what its other fields say about tokens, if that can be read.
+  // Otherwise kNoJson.
+  Reading read_damaged(std::string_view text, const Dialect*& dialect);
+  // Whether the last text broke off or is broken somewhere, and no token was read before that place.
+  bool damaged() const noexcept { return damaged_; }
   // The same for a whole answer, which may be an array of such objects.
   Reading read_document(std::string_view text, std::size_t readable_after, const Dialect*& dialect);
   const FrameFacts& facts() const noexcept { return facts_; }
@@ -87,10 +92,12 @@ class DialectReader {
  private:
   struct Json;
   Reading try_dialects(const Dialect*& dialect);
+  Reading read_mended(std::string_view start, std::string_view text, std::string_view end, const Dialect*& dialect);
 
   std::unique_ptr<Json> json_;
   FrameFacts facts_;
   bool cleaned_ = false;
+  bool damaged_ = false;
 };
 
 }  // namespace rooflined::tap

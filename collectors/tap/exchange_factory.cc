@@ -5,7 +5,7 @@
 namespace rooflined::tap {
 
 ExchangeFactory::ExchangeFactory(ExchangeSink& sink, const HttpLimits& limits)
-    : context_{.limits = limits, .counters = {}, .sink = sink, .reader = {}, .last_exchange = 0} {}
+    : context_{.limits = limits, .counters = {}, .sink = sink, .reader = {}, .last_exchange = 0, .on_unreadable = {}} {}
 
 std::unique_ptr<ConnectionHandler> ExchangeFactory::open(const ConnectionInfo& info) {
   return std::make_unique<HttpConnection>(context_, info);

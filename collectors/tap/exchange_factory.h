@@ -7,7 +7,9 @@
 #include "collectors/tap/connection.h"
 #include "collectors/tap/exchange_tracker.h"
 
+#include <functional>
 #include <memory>
+#include <utility>
 
 namespace rooflined::tap {
 
@@ -15,6 +17,11 @@ class ExchangeFactory final : public ConnectionFactory {
  public:
   // Requires: `sink` outlives the factory, and the factory all handlers that it made.
   explicit ExchangeFactory(ExchangeSink& sink, const HttpLimits& limits = {});
+
+  // `on_unreadable(server, why)` is called for each connection that turns out to speak TLS or HTTP/2.
+  void tell_unreadable(std::function<void(const Endpoint&, ParseError)> on_unreadable) {
+    context_.on_unreadable = std::move(on_unreadable);
+  }
 
   std::unique_ptr<ConnectionHandler> open(const ConnectionInfo& info) override;
 

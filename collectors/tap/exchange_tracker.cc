@@ -161,8 +161,12 @@ void Exchange::on_frame(const Frame& frame) {
     return;
   }
   error_ = error_ || frame.error;
-  const Reading reading = context_.reader.read_frame(frame.text, frame.readable_after, dialect_);
+  Reading reading = context_.reader.read_frame(frame.text, frame.readable_after, dialect_);
   if (context_.reader.cleaned()) ++context_.counters.frames_cleaned;
+  // Only in a stream that is known: elsewhere nothing tells a damaged frame from anything else.
+  if (context_.reader.damaged() && recognised_ && !frame.cut) {
+    reading = context_.reader.read_damaged(frame.text, dialect_);
+  }
   if (reading == Reading::kNoJson && !frame.error) context_.counters.count(ParseError::kJson);
   if (reading == Reading::kUnknown && !frame.error) ++context_.counters.frames_unknown;
   if (reading == Reading::kOwn || reading == Reading::kNeutral) apply_frame(reading == Reading::kOwn);
@@ -191,7 +195,7 @@ void Exchange::apply_frame(bool own) {
   error_ = error_ || facts.error;
   server_aborted_ = server_aborted_ || facts.aborted;
   remote_ = remote_ || facts.remote;
-  if (facts.prompt_tokens) take_prompt_tokens(*facts.prompt_tokens);
+  if (facts.prompt_tokens && !remote_) take_prompt_tokens(*facts.prompt_tokens);
   for (const ChoiceFacts& choice : facts.choices) apply_choice(choice);
   apply_totals(facts);
   if (facts.last_frame) {

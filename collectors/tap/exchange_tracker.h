@@ -17,6 +17,7 @@
 #include "metrics/exchange.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,8 @@ struct TapContext {
   ExchangeSink& sink;
   DialectReader reader;
   ExchangeId last_exchange = 0;
+  // A connection was let go because it speaks TLS or HTTP/2.
+  std::function<void(const Endpoint& server, ParseError why)> on_unreadable;
 };
 
 class Exchange final : private FrameSink {

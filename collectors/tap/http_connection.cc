@@ -116,9 +116,12 @@ BodyFraming HttpConnection::response_head(std::string_view head, LineTime at) {
     return {BodyFraming::Kind::kNotAHead, 0};
   }
   if (response->status == 101) {
-    if (response->http2_upgrade) context_.counters.count(ParseError::kHttp2);
-    end_all(at);
-    lost_interest_ = true;
+    if (response->http2_upgrade) {
+      on_foreign(Direction::kToClient, ParseError::kHttp2, at);
+    } else {
+      end_all(at);
+      lost_interest_ = true;
+    }
     return {BodyFraming::Kind::kOpaque, 0};
   }
   if (response->status < 200) return {BodyFraming::Kind::kInterim, 0};
@@ -244,6 +247,8 @@ void HttpConnection::begin_next() {
 
 void HttpConnection::on_foreign(Direction, ParseError why, LineTime at) {
   context_.counters.count(why);
+  const bool unreadable = why == ParseError::kTls || why == ParseError::kHttp2;
+  if (unreadable && context_.on_unreadable) context_.on_unreadable(endpoint_, why);
   end_all(at);
   lost_interest_ = true;
 }

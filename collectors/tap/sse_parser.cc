@@ -139,7 +139,7 @@ void FrameParser::emit(std::string_view text, std::size_t readable_after, bool e
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   if (text.empty()) return;
   ++counters_.frames;
-  sink_.on_frame({text, readable_after, error});
+  sink_.on_frame({text, readable_after, error, cut_});
 }
 
 void FrameParser::gap() {
@@ -151,7 +151,8 @@ void FrameParser::gap() {
 }
 
 void FrameParser::finish() {
-  if (!line_.empty()) {
+  cut_ = !line_.empty();
+  if (cut_) {
     take_line(line_.view(), TextBuffer::kPadding);
     keep_pending();
   }
@@ -167,6 +168,7 @@ void FrameParser::release() {
   error_event_ = false;
   skip_line_ = false;
   skip_event_ = false;
+  cut_ = false;
   after_cr_ = false;
 }
 

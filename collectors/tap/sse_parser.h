@@ -25,6 +25,7 @@ struct Frame {
   std::string_view text;           // data of the event, or the line of JSON; valid during the call
   std::size_t readable_after = 0;  // bytes behind `text` that may be read, whatever they are
   bool error = false;              // came in a field `error:`, or in an event of that name
+  bool cut = false;                // the body ended in the middle of its last line
 };
 
 class FrameSink {
@@ -63,6 +64,7 @@ class FrameParser {
   bool skip_line_ = false;    // the rest of a line that is too long, or of an event that is
   bool skip_event_ = false;
   bool after_gap_ = false;
+  bool cut_ = false;       // what is handed out now ended with the body
   bool after_cr_ = false;  // the last line ended in CR: an LF right after it belongs to it
   bool started_ = false;   // a byte-order mark can only come before that
   const HttpLimits& limits_;

@@ -120,6 +120,73 @@ TEST_CASE("what was read before a frame breaks off is kept") {
   CHECK(reader.facts().choices[0].characters == 3);
 }
 
+TEST_CASE("a frame is told from the others' by its shape in every dialect") {
+  struct Row {
+    std::string_view frame;
+    std::string_view dialect;
+  };
+  const std::vector<Row> rows = {
+      {R"({"model":"m","message":{"role":"assistant","content":"a"},"done":false})", "ollama"},
+      {R"({"model":"m","response":"a","done":false})", "ollama"},
+      {R"({"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}})", "anthropic"},
+      {R"({"type":"response.output_text.delta","delta":"a"})", "responses"},
+      {R"({"text":"a","meta_info":{"completion_tokens":1}})", "sglang_native"},
+      {R"({"token":{"id":1,"text":"a"},"generated_text":null})", "tgi"},
+      {R"({"token":"a","finish_reason":null})", "kobold"},
+      {R"({"results":[{"text":"a"}]})", "kobold"},
+      {R"({"type":"message.delta","content":"a"})", "lmstudio"},
+      {R"({"model_name":"m","text_output":"a"})", "triton"},
+  };
+  DialectReader reader;
+  for (const Row& row : rows) {
+    for (const Dialect* named : dialects()) {
+      INFO(row.frame << " as " << named->name);
+      const Dialect* dialect = named;
+      CHECK(reader.read_frame(row.frame, 0, dialect) == Reading::kOwn);
+      CHECK(dialect->name == row.dialect);
+    }
+  }
+}
+
+// Trap: a frame is thrown away for a byte that has nothing to do with its tokens.
+TEST_CASE("one bad byte elsewhere in a frame loses no token") {
+  struct Row {
+    std::string_view route;
+    std::string_view before;
+    std::string_view token;
+    std::string_view after;
+  };
+  const std::vector<Row> rows = {
+      {"/v1/chat/completions", R"({"id":"chatcmpl-123","object":"chat.completion.chunk","created":17,"model":"m")",
+       R"(,"choices":[{"index":0,"delta":{"content":"a"})", R"(,"logprobs":null,"finish_reason":null}],"usage":null})"},
+      {"/v1/completions", R"({"id":"cmpl-123","object":"text_completion","created":17,"model":"m")",
+       R"(,"choices":[{"index":0,"text":"a")", R"(,"logprobs":null,"finish_reason":null}],"usage":null})"},
+      {"/api/chat", R"({"model":"m","created_at":"2026-01-01T00:00:00Z")",
+       R"(,"message":{"role":"assistant","content":"a"},"done":false)", R"(,"x":1})"},
+      {"/v1/responses", R"({"sequence_number":7,"item_id":"msg_1","output_index":0)",
+       R"(,"type":"response.output_text.delta","delta":"a")", R"(,"logprobs":[]})"},
+  };
+  for (const Row& row : rows) {
+    const std::string whole = std::string(row.before) + std::string(row.token) + std::string(row.after);
+    for (std::size_t at = 1; at < whole.size(); ++at) {
+      if (at >= row.before.size() && at < row.before.size() + row.token.size()) continue;
+      for (const char bad : {'\xff', '\x01', '"', '}', '\\', 'x'}) {
+        std::string frame = whole;
+        frame[at] = bad;
+        DialectReader reader;
+        const Dialect* dialect = dialect_of_route(row.route).dialect;
+        Reading reading = reader.read_frame(frame, 0, dialect);
+        if (reader.damaged()) reading = reader.read_damaged(frame, dialect);
+        const bool found =
+            reading == Reading::kOwn && reader.facts().choices.size() == 1 && reader.facts().choices[0].characters == 1;
+        if (found) continue;
+        INFO(frame);
+        CHECK(found);
+      }
+    }
+  }
+}
+
 TEST_CASE("choices beyond the bound are left out") {
   std::string frame = R"({"choices":[)";
   for (int i = 0; i < 500; ++i) frame += (i == 0 ? "" : ",") + std::string(R"({"text":"a"})");
