@@ -71,10 +71,22 @@ void read_fingerprint(JsonValue& value, FrameFacts& facts) {
   }
 }
 
+namespace {
+
+// Ollama numbers its answers chatcmpl-0 to -998, KoboldCpp calls all of its own "koboldcpp": no key to anything.
+bool is_unique(std::string_view id) {
+  constexpr std::size_t kOwnPartMin = 8;
+  constexpr std::size_t kWholeMin = 20;
+  const std::size_t prefix = id.find_first_of("-_");
+  const bool long_part = prefix != std::string_view::npos && id.size() - prefix - 1 >= kOwnPartMin;
+  return long_part || id.size() >= kWholeMin;
+}
+
+}  // namespace
+
 void read_response_id(JsonValue& value, FrameFacts& facts) {
-  constexpr std::size_t kIdMin = 8;
   const std::optional<std::string_view> id = json_raw_string(value);
-  if (facts.response_id || !id || id->size() < kIdMin) return;
+  if (facts.response_id || !id || !is_unique(*id)) return;
   // FNV-1a, 64 bits.
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char c : *id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;

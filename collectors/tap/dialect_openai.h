@@ -27,7 +27,7 @@ void read_timings(JsonValue& value, OpenAiTotals& totals, FrameFacts& facts);
 // vLLM's `metrics` on the last frame: its draft counts.
 void read_metrics(JsonValue& value, FrameFacts& facts);
 void read_fingerprint(JsonValue& value, FrameFacts& facts);
-// The id of the response, long enough not to be a mere number: a hash of it, the id itself is not kept.
+// The id of the response, where it can be the only one of its kind: a hash of it, the id itself is not kept.
 void read_response_id(JsonValue& value, FrameFacts& facts);
 // Adds a string's characters to a choice; true where there is text.
 bool read_text(JsonValue& value, ChoiceFacts& choice);

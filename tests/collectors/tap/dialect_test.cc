@@ -5,6 +5,8 @@
 
 #include "tests/support/catch.h"
 
+#include <fmt/format.h>
+
 #include <set>
 #include <string>
 #include <string_view>
@@ -185,6 +187,26 @@ TEST_CASE("one bad byte elsewhere in a frame loses no token") {
       }
     }
   }
+}
+
+// Trap 46: ids that several answers share.
+TEST_CASE("only an id that can be unique identifies a response") {
+  const auto id_of = [](std::string_view id) {
+    DialectReader reader;
+    const Dialect* dialect = nullptr;
+    reader.read_frame(fmt::format(R"({{"id":"{}","choices":[{{"text":"a"}}]}})", id), 0, dialect);
+    return reader.facts().response_id;
+  };
+  for (const std::string_view shared : {"", "koboldcpp", "chatcmpl-998", "cmpl-0", "1", "chatcmpl-A1"}) {
+    INFO(shared);
+    CHECK_FALSE(id_of(shared));
+  }
+  for (const std::string_view unique : {"chatcmpl-blldDN8AIN8D4Yi4", "cmpl-6b1f6f0c-1c1a-4a41-a1d2-3f8a0f4f9d11",
+                                        "aabbccdd00112233aabbccdd00112233", "msg_01abcdef"}) {
+    INFO(unique);
+    CHECK(id_of(unique));
+  }
+  CHECK(id_of("chatcmpl-blldDN8AIN8D4Yi4") != id_of("chatcmpl-blldDN8AIN8D4Yi5"));
 }
 
 TEST_CASE("choices beyond the bound are left out") {
