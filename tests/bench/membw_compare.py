@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The ceiling against other programs' figures for the same memory: likwid-bench's loads and numpy's reductions.
+"""The ceiling against other programs' figures for the same memory: likwid-bench, STREAM and numpy's reductions.
 
-    membw_compare.py ROOFLINED [--size BYTES] [--rounds N] [--bar RATIO]
+    membw_compare.py ROOFLINED [--size BYTES] [--rounds N] [--bar RATIO] [--stream PROGRAM]
 
 All run in turn with the same working set, several rounds, since a shared host changes its speed from one minute to the
 next. Prints every figure, and for each round the ratio of ours to the best of the others; their median is held against
@@ -12,6 +12,7 @@ import argparse
 import concurrent.futures
 import json
 import os
+import pathlib
 import re
 import shutil
 import statistics
@@ -37,26 +38,55 @@ def ours(rooflined, size):
     return confirmation["best_bytes_per_second"]
 
 
+def has_avx512():
+    return " avx512f" in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
+
+
 def likwid(test, size, threads):
+    """The bytes that the test declares, over its time."""
     done = subprocess.run(["likwid-bench", "-t", test, "-W", f"N:{size // 1000}kB:{threads}"], capture_output=True,
                           text=True, check=False)
     found = re.search(r"^MByte/s:\s+([0-9.]+)", done.stdout, re.MULTILINE)
     return float(found.group(1)) * 1e6 if found else None
 
 
-def numpy_child(operation, size, threads):
-    """Runs in a process of its own: prints bytes per second of the best pass, each thread on its own part."""
+def stream(path, threads):
+    """The best rate of the best kernel, as the program counts bytes: what is read again before a write is not."""
+    done = subprocess.run([path], capture_output=True, text=True, check=False,
+                          env={**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_PROC_BIND": "true"})
+    rates = re.findall(r"^(?:Copy|Scale|Add|Triad):\s+([0-9.]+)", done.stdout, re.MULTILINE)
+    return max(map(float, rates)) * 1e6 if rates else None
+
+
+def numpy_child(size, threads):
+    """Runs in a process of its own: prints bytes per second of the best pass of each reduction as JSON, by one thread
+    and by all, each on its own part."""
     import numpy  # pylint: disable=import-outside-toplevel
 
-    reduce = {"sum": numpy.sum, "max": numpy.max, "bitwise_or": numpy.bitwise_or.reduce}[operation]
-    parts = [numpy.random.default_rng(i).integers(0, 1 << 60, size // 8 // threads) for i in range(threads)]
+    reductions = {"sum": numpy.sum, "max": numpy.max, "bitwise_or": numpy.bitwise_or.reduce}
+    rates = {}
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        best = 0.0
-        for _ in range(NUMPY_PASSES):
-            start = time.perf_counter()
-            list(pool.map(reduce, parts))
-            best = max(best, sum(part.nbytes for part in parts) / (time.perf_counter() - start))
-    print(best)
+        parts = list(pool.map(lambda i: numpy.random.default_rng(i).integers(0, 1 << 60, size // 8 // threads),
+                              range(threads)))
+        for name, reduce in reductions.items():
+            for count in sorted({1, threads}):
+                rate = 0.0
+                for _ in range(NUMPY_PASSES):
+                    start = time.perf_counter()
+                    if count == 1:
+                        for part in parts:
+                            reduce(part)
+                    else:
+                        list(pool.map(reduce, parts))
+                    rate = max(rate, sum(part.nbytes for part in parts) / (time.perf_counter() - start))
+                rates[f"numpy {name} x{count}"] = rate
+    print(json.dumps(rates))
+
+
+def numpy_rates(python, size, threads):
+    command = [python, os.path.abspath(__file__), "--numpy-child", str(size), str(threads)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return json.loads(done.stdout) if done.stdout else {}
 
 
 def python_with_numpy():
@@ -66,43 +96,44 @@ def python_with_numpy():
     return None
 
 
-def numpy_processes(python, operation, size, processes, threads):
-    command = [python, os.path.abspath(__file__), "--numpy-child", operation, str(size // processes), str(threads)]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
-    rates = [process.communicate()[0] for process in running]
-    return sum(float(rate) for rate in rates) if all(rates) else None
-
-
-def others(size, threads):
-    """Yields (name, function giving bytes per second or None)."""
+def others(options, threads):
+    """Functions, each giving {name: bytes per second}."""
+    found = []
     if shutil.which("likwid-bench"):
-        for test in ("load_avx", "load_avx512"):
-            for count in sorted({1, threads}):
-                yield f"likwid {test} x{count}", lambda t=test, c=count: likwid(t, size, c)
+        suffix = "avx512" if has_avx512() else "avx"
+        tests = ["load", "load_sse", f"load_{suffix}", f"sum_{suffix}", f"copy_mem_{suffix}", f"stream_mem_{suffix}",
+                 f"triad_mem_{suffix}"]
+        for test in tests:
+            counts = sorted({1, threads}) if test == f"load_{suffix}" else [threads]
+            for count in counts:
+                found.append(lambda t=test, c=count: {f"likwid {t} x{c}": likwid(t, options.size, c)})
     else:
         print("likwid-bench: not installed, left out")
+    if options.stream:
+        found.append(lambda: {f"STREAM x{threads}": stream(options.stream, threads)})
+    else:
+        print("STREAM: no --stream, left out")
     python = python_with_numpy()
     if python:
-        for operation in ("sum", "max", "bitwise_or"):
-            yield f"numpy {operation}", lambda o=operation: numpy_processes(python, o, size, 1, 1)
-            yield f"numpy {operation}, {threads} threads", lambda o=operation: numpy_processes(python, o, size, 1, threads)
-        yield f"numpy sum, {threads} processes", lambda: numpy_processes(python, "sum", size, threads, 1)
+        found.append(lambda: numpy_rates(python, options.size, threads))
     else:
         print("numpy: not installed, left out")
+    return found
 
 
 def main():
-    if len(sys.argv) == 5 and sys.argv[1] == "--numpy-child":
-        numpy_child(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    if len(sys.argv) == 4 and sys.argv[1] == "--numpy-child":
+        numpy_child(int(sys.argv[2]), int(sys.argv[3]))
         return 0
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rooflined")
     parser.add_argument("--size", type=int, default=2147483648)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--bar", type=float, default=0.97)
+    parser.add_argument("--stream", help="a STREAM program (stream.c) built for the same working set, three arrays in all")
     options = parser.parse_args()
     threads = len(os.sched_getaffinity(0))
-    rivals = list(others(options.size, threads))
+    rivals = others(options, threads)
     if not rivals:
         return 77
     ratios = []
@@ -110,10 +141,10 @@ def main():
         print(f"round {number} (load {os.getloadavg()[0]:.1f})")
         mine = ours(options.rooflined, options.size)
         best = 0.0
-        for name, measure in rivals:
-            rate = measure()
-            best = max(best, rate or 0.0)
-            print(f"  {name:<34} " + (f"{rate / 1e9:8.2f} GB/s" if rate else "       none"))
+        for measure in rivals:
+            for name, rate in measure().items():
+                best = max(best, rate or 0.0)
+                print(f"  {name:<34} " + (f"{rate / 1e9:8.2f} GB/s" if rate else "       none"))
         if mine and best:
             ratios.append(mine / best)
             print(f"  ratio to the best of the others: {ratios[-1]:.3f}")
