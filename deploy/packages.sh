@@ -17,6 +17,10 @@ packages_test=(binutils curl)
 # one of Debian 12. Elsewhere those two checks are skipped, and say so.
 packages_lint=(clang-format-14 clang-tidy-14)
 
+# Builds the bandwidth kernels for AArch64 and runs them (tests/run.sh --arm); the library of that processor comes by
+# unpack_arm64_package().
+packages_arm=(g++-aarch64-linux-gnu qemu-user)
+
 # package_installed NAME
 package_installed() {
   [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
@@ -58,6 +62,18 @@ unpack_package() {
   apt_update_once
   mkdir -p "$directory"
   (cd "$directory" && apt-get download -q -o APT::Sandbox::User=root "$name" && dpkg -x "$name"_*.deb . && rm -f "$name"_*.deb)
+}
+
+# unpack_arm64_package NAME DIR: the same for a package of AArch64, with package lists of its own in DIR, so that this
+# system does not become one of two architectures.
+unpack_arm64_package() {
+  local name=$1 directory=$2
+  local apt=(-q -o "Dir::State=$directory/apt" -o "Dir::State::status=$directory/apt/status" -o "Dir::Cache=$directory/apt"
+    -o APT::Architecture=arm64 -o APT::Architectures::=arm64 -o APT::Sandbox::User=root)
+  mkdir -p "$directory/apt/lists/partial" "$directory/apt/archives/partial"
+  : > "$directory/apt/status"
+  (cd "$directory" && apt-get "${apt[@]}" update && apt-get "${apt[@]}" download "$name" && dpkg-deb -x "$name"_*.deb . &&
+    rm -rf "$name"_*.deb apt)
 }
 
 # True where the packages of packages_lint exist.

@@ -7,18 +7,28 @@ import re
 import subprocess
 import sys
 
-# Highway's name of an instruction set: what an address of memory looks like as an operand of a vector instruction, and
-# the bytes that one such load moves. AVX-512 may use 16 more registers, so its accumulators never spill.
-X86 = {
-    "SSSE3": (r"\bxmm\d", 16),
-    "SSE4": (r"\bxmm\d", 16),
-    "AVX2": (r"\bymm\d", 32),
-    "AVX3": (r"\bzmm\d", 64),
-    "AVX3_DL": (r"\bzmm\d", 64),
-    "AVX3_ZEN4": (r"\bzmm\d", 64),
+# Highway's name of an instruction set, and the register that a load of its full width fills. AT&T order: the source
+# comes first, so an x86 load has its "(…)" before the register that it ends in.
+X86_LOAD = r"[^%]*\([^)]*\).*%{}"
+SVE_LOAD = r"(?:ld1[bhwd]|ldr)\s+\{{?z\d"
+WIDE_LOADS = {
+    "SSE2": X86_LOAD.format(r"xmm\d"),
+    "SSSE3": X86_LOAD.format(r"xmm\d"),
+    "SSE4": X86_LOAD.format(r"xmm\d"),
+    "AVX2": X86_LOAD.format(r"ymm\d"),
+    "AVX3": X86_LOAD.format(r"zmm\d"),
+    "AVX3_DL": X86_LOAD.format(r"zmm\d"),
+    "AVX3_ZEN4": X86_LOAD.format(r"zmm\d"),
+    "NEON": r"(?:ldr|ldp|ld1)\s+\{?[qv]\d",
+    "NEON_WITHOUT_AES": r"(?:ldr|ldp|ld1)\s+\{?[qv]\d",
+    "SVE": SVE_LOAD.format(),
+    "SVE2": SVE_LOAD.format(),
+    "SVE_256": SVE_LOAD.format(),
+    "SVE2_128": SVE_LOAD.format(),
 }
 # Loads in one turn of the loop, by kernel.
 EXPECTED = {"sum": 16, "dot": 16, "copy": 4}
+KERNELS = 9
 
 
 def functions(objdump, binary):
@@ -44,16 +54,19 @@ def loops(body):
     """Yields the instructions between the target of each jump back and the jump."""
     first = body[0][0]
     for address, instruction in body:
-        jump = re.match(r"j\w+\s+([0-9a-f]+)\b", instruction)
+        jump = re.match(r"(?:j\w+|b|b\.\w+|cbn?z\s+\w+,)\s+([0-9a-f]+)\b", instruction)
         if jump and first <= int(jump.group(1), 16) <= address:
             target = int(jump.group(1), 16)
             yield [text for at, text in body if target <= at <= address]
 
 
-def is_wide_load(instruction, register):
-    # AT&T order: the source comes first, so a load has its "(…)" before the register that it ends in.
+def wide_loads(instruction, instruction_set):
+    pattern = WIDE_LOADS[instruction_set]
+    if instruction_set.startswith(("NEON", "SVE")):
+        # A pair of registers is two loads.
+        return (2 if instruction.startswith("ldp") else 1) if re.match(pattern, instruction) else 0
     operands = instruction.split(None, 1)[1] if " " in instruction else ""
-    return bool(re.match(r"[^%]*\([^)]*\).*%" + register.lstrip(r"\b"), operands))
+    return 1 if re.match(pattern, operands) else 0
 
 
 def main():
@@ -61,20 +74,21 @@ def main():
     seen, faults = {}, []
     for name, body in functions(objdump, binary):
         found = re.search(r"rooflined::ceiling::N_(\w+)::(sum|dot|copy)\b", name)
-        if not found or not body or found.group(1) not in X86:
+        if not found or not body or found.group(1) not in WIDE_LOADS:
             continue
         instruction_set, kernel = found.groups()
-        register, _ = X86[instruction_set]
-        most = max((sum(is_wide_load(text, register) for text in loop) for loop in loops(body)), default=0)
+        most = max((sum(wide_loads(text, instruction_set) for text in loop) for loop in loops(body)), default=0)
         seen[name] = most
         if most < EXPECTED[kernel]:
             faults.append(f"{name}: {most} wide loads in the fullest loop, {EXPECTED[kernel]} declared")
     for fault in faults:
         print(fault)
-    kernels = {name for name in seen if "::N_AVX2::" in name}
-    print(f"{len(seen)} loops, {len(kernels)} of them AVX2")
-    # Eight kernels, at least SSE4 and AVX2: fewer would mean that the names no longer match.
-    return 1 if faults or len(kernels) < 8 or len(seen) < 16 else 0
+    by_set = {}
+    for name in seen:
+        by_set.setdefault(re.search(r"::N_(\w+)::", name).group(1), set()).add(name)
+    print(f"{len(seen)} loops: " + ", ".join(f"{len(names)} {one}" for one, names in sorted(by_set.items())))
+    # Every kernel in each of at least two instruction sets: fewer would mean that the names no longer match.
+    return 1 if faults or len(by_set) < 2 or min(map(len, by_set.values())) < KERNELS else 0
 
 
 if __name__ == "__main__":
