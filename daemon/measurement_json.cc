@@ -78,7 +78,7 @@ ceiling::NodeResult node_from_json(const Json& json) {
 
 ceiling::Verdict verdict_from_name(const std::string& name) {
   using enum ceiling::Verdict;
-  for (const ceiling::Verdict verdict : {kConfirmed, kUnstable, kThrottled, kContended}) {
+  for (const ceiling::Verdict verdict : {kConfirmed, kUnstable, kThrottled, kContended, kCacheResident}) {
     if (ceiling::verdict_name(verdict) == name) return verdict;
   }
   return kUnstable;

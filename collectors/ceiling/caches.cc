@@ -3,7 +3,11 @@
 #include "collectors/ceiling/system_files.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -13,32 +17,59 @@
 namespace rooflined::ceiling {
 namespace {
 
+struct Cache {
+  std::uint64_t level = 0;
+  std::string shared_by;  // what tells it from the others of its level
+  Bytes size = 0;
+};
+
+// Which cache this is, as far as the kernel says: by the CPUs that share it, else by its number.
+std::string cache_key(const std::string& root, const std::string& folder) {
+  for (const char* file : {"/shared_cpu_list", "/shared_cpu_map", "/id"}) {
+    const auto text = read_system_file(root, folder + file);
+    if (text && !trimmed(*text).empty()) return file + std::string(trimmed(*text));
+  }
+  return "";
+}
+
+// The data caches of one CPU.
+std::vector<Cache> caches_of(const std::string& root, const std::string& cpu) {
+  std::vector<Cache> caches;
+  for (const int index : numbered_entries(root, cpu + "/cache", "index")) {
+    const std::string folder = cpu + "/cache/index" + std::to_string(index);
+    const auto size = read_system_file(root, folder + "/size");
+    Cache cache;
+    cache.level = read_system_integer(root, folder + "/level").value_or(0);
+    cache.size = size ? parse_size(*size).value_or(0) : 0;
+    if (cache.level == 0 || cache.size == 0) continue;
+    if (trimmed(read_system_file(root, folder + "/type").value_or("")) == "Instruction") continue;
+    cache.shared_by = cache_key(root, folder);
+    caches.push_back(std::move(cache));
+  }
+  return caches;
+}
+
+// Every CPU's last cache counts, those that it shares with others once. On one machine they need not be of one level:
+// the low-power cores of some processors stand outside of the third level, and a fourth level may be smaller than all
+// of the third together; then the larger sum is what has to be outrun.
 std::optional<Bytes> from_sysfs(const std::string& root) {
   const std::string cpus = "/sys/devices/system/cpu";
-  std::uint64_t level_max = 0;
-  Bytes total = 0;
-  std::set<std::string> counted;  // by the CPUs that share it
+  std::map<std::uint64_t, Bytes> by_level;
+  Bytes last_caches = 0;
+  std::set<std::pair<std::uint64_t, std::string>> counted, counted_last;
   for (const int cpu : numbered_entries(root, cpus, "cpu")) {
-    const std::string caches = cpus + "/cpu" + std::to_string(cpu) + "/cache";
-    for (const int index : numbered_entries(root, caches, "index")) {
-      const std::string cache = caches + "/index" + std::to_string(index);
-      const std::uint64_t level = read_system_integer(root, cache + "/level").value_or(0);
-      const auto size_text = read_system_file(root, cache + "/size");
-      const Bytes size = parse_size(size_text ? std::string_view(*size_text) : std::string_view()).value_or(0);
-      const std::string type(trimmed(read_system_file(root, cache + "/type").value_or("")));
-      if (size == 0 || level == 0 || level < level_max || type == "Instruction") continue;
-      if (level > level_max) {
-        level_max = level;
-        total = 0;
-        counted.clear();
-      }
-      const auto shared = read_system_file(root, cache + "/shared_cpu_list");
-      const std::string key(shared ? trimmed(*shared) : std::string_view());
-      if (counted.insert(key).second) total += size;
+    const std::vector<Cache> caches = caches_of(root, cpus + "/cpu" + std::to_string(cpu));
+    if (caches.empty()) continue;
+    for (const Cache& cache : caches) {
+      if (counted.emplace(cache.level, cache.shared_by).second) by_level[cache.level] += cache.size;
     }
+    const auto last = std::max_element(caches.begin(), caches.end(),
+                                       [](const Cache& a, const Cache& b) { return a.level < b.level; });
+    if (counted_last.emplace(last->level, last->shared_by).second) last_caches += last->size;
   }
-  if (total == 0) return std::nullopt;
-  return total;
+  for (const auto& [level, size] : by_level) last_caches = std::max(last_caches, size);
+  if (last_caches == 0) return std::nullopt;
+  return last_caches;
 }
 
 #if defined(__x86_64__)

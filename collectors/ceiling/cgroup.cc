@@ -53,9 +53,10 @@ struct Groups {
     add(memberships, "", {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}, v2);
     add(memberships, "cpu", {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpuacct,cpu"}, v1_cpu);
     add(memberships, "memory", {"/sys/fs/cgroup/memory"}, v1_memory);
+    add(memberships, "cpuset", {"/sys/fs/cgroup/cpuset"}, v1_cpuset);
   }
 
-  std::vector<std::string> v2, v1_cpu, v1_memory;
+  std::vector<std::string> v2, v1_cpu, v1_memory, v1_cpuset;
 
  private:
   static void add(std::string_view memberships, std::string_view controller, std::initializer_list<const char*> mounts,
@@ -78,6 +79,11 @@ class Reader {
       limit_memory(read_system_integer(root_, folder + "/memory.limit_in_bytes"),
                    read_system_integer(root_, folder + "/memory.usage_in_bytes"));
     }
+    for (const auto* folders : {&groups.v2, &groups.v1_cpuset}) {
+      // The effective ones hold what the levels above leave: the first level that says something says it all.
+      first_list(*folders, {"/cpuset.cpus.effective", "/cpuset.effective_cpus", "/cpuset.cpus"}, limits_.cpuset_cpus);
+      first_list(*folders, {"/cpuset.mems.effective", "/cpuset.effective_mems", "/cpuset.mems"}, limits_.cpuset_nodes);
+    }
     return limits_;
   }
 
@@ -94,6 +100,15 @@ class Reader {
     // Over memory.high the group is reclaimed from, which is what must not happen.
     limit_memory(read_system_integer(root_, folder + "/memory.max"), usage);
     limit_memory(read_system_integer(root_, folder + "/memory.high"), usage);
+  }
+
+  void first_list(const std::vector<std::string>& folders, std::initializer_list<const char*> files,
+                  std::vector<int>& list) const {
+    for (const std::string& folder : folders) {
+      for (const char* file : files) {
+        if (list.empty()) list = parse_cpu_list(read_system_file(root_, folder + file).value_or(""));
+      }
+    }
   }
 
   void read_v1_cpu(const std::string& folder) {

@@ -10,13 +10,17 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace rooflined::ceiling {
 
 struct CgroupLimits {
   std::optional<double> cpus;  // quota over period, 0.5 is half a CPU; absent without a quota
-  std::optional<Bytes>
-      memory_room;  // limit less usage, page cache of the group counted as used; absent without a limit
+  // Limit less usage, page cache of the group counted as used; absent without a limit.
+  std::optional<Bytes> memory_room;
+  // The CPUs and memory nodes that the cpusets leave; empty without a cpuset.
+  std::vector<int> cpuset_cpus;
+  std::vector<int> cpuset_nodes;
 };
 
 CgroupLimits read_cgroup_limits(const std::string& root);

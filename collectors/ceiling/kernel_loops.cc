@@ -154,8 +154,8 @@ std::uint64_t copy(std::uint64_t* base, std::size_t stride, std::size_t count) {
 }
 
 const KernelFunctions* table() {
-  static constexpr KernelFunctions kTable = {sum<2, 1024>, sum<4, 1024>, sum<1, 1024>, dot<1024>,
-                                             sum<4, 0>,    sum<1, 0>,    sum<8, 1024>, copy};
+  static constexpr KernelFunctions kTable = {sum<4, 0>,   sum<8, 0>, sum<2, 0>, sum<2, 1024>, sum<8, 256>,
+                                             sum<4, 512>, dot<0>,    sum<1, 0>, copy};
   return &kTable;
 }
 

@@ -5,6 +5,7 @@
 #include "collectors/ceiling/kernels.h"
 #include "collectors/ceiling/system_files.h"
 #include "collectors/ceiling/topology.h"
+#include "collectors/ceiling/verdict.h"
 #include "collectors/ceiling/worker_pool.h"
 #include "collectors/ceiling/working_set.h"
 
@@ -13,25 +14,15 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <set>
 #include <utility>
 
 namespace rooflined::ceiling {
 namespace {
 
-// Of the time that our workers wanted to run, what the host may take: the stability rule forgives a quarter, so a fifth
-// all along would pass it unseen.
-constexpr double kStealMax = 0.20;
-constexpr double kStealWarning = 0.05;
-// What others may use of the CPUs: a twentieth, and a quarter of a CPU on a small machine. One CPU that streams takes a
-// tenth of the memory's rate of a large machine, all of it on a small one.
-constexpr double kOthersShareMax = 0.05;
-constexpr double kOthersCpusMax = 0.25;
-// Our workers wait for nobody on a quiet machine; 2 % were seen there.
-constexpr double kCpuPressureShareMax = 0.3;
 // Free blocks are taken by others too between the look and the filling.
 constexpr Bytes kHugeShareNumerator = 9;
 constexpr Bytes kHugeShareDenominator = 10;
-constexpr double kCpuPressureWarning = 20;
 
 Error reclaimed() {
   return Error{ErrorCode::kLimit, "reclaim", "the kernel reclaimed or compacted memory during the run"};
@@ -44,10 +35,12 @@ class WatchedSource : public RepetitionSource {
       : inner_(inner), root_(root), reclaim_events_(reclaim_events) {}
 
   Result<Repetition> repeat(std::size_t kernel, unsigned threads) override {
-    if (read_reclaim_events(root_) != reclaim_events_) {
-      return reclaimed();
-    }
+    if (const Status status = look(); !status.ok()) return status.error();
     return inner_.repeat(kernel, threads);
+  }
+  Status look() const {
+    if (read_reclaim_events(root_) != reclaim_events_) return reclaimed();
+    return ok_status();
   }
 
  private:
@@ -65,11 +58,6 @@ MeasuredCell named(Cell cell) {
   named.stable = cell.stable;
   named.samples = std::move(cell.samples);
   return named;
-}
-
-bool busy_with_others(const Surroundings& seen, const Topology& topology) {
-  const double others_max = std::max(kOthersCpusMax, kOthersShareMax * static_cast<double>(topology.cpus.size()));
-  return seen.others_cpus > others_max || seen.cpu_pressure_share.value_or(0) > kCpuPressureShareMax;
 }
 
 Result<std::vector<unsigned>> chosen_counts(const Options& options, const Topology& topology) {
@@ -98,45 +86,6 @@ Resident read_resident(const std::string& root) {
   return resident;
 }
 
-void warn_about_surroundings(const Topology& topology, const Conditions& before, std::optional<Bytes> llc,
-                             unsigned threads_max, unsigned unpinned, std::vector<std::string>& warnings) {
-  if (!llc) warnings.push_back("no cache size known: neither the system nor the processor reports one");
-  if (topology.throttled()) {
-    warnings.push_back(fmt::format("throttled: the cgroup's quota is {:.2f} of a CPU", *topology.quota_cpus));
-  } else if (topology.quota_cpus && *topology.quota_cpus < threads_max) {
-    warnings.push_back(
-        fmt::format("throttled: {} threads on a cgroup quota of {:.2f} CPUs", threads_max, *topology.quota_cpus));
-  } else if (topology.threads_max() < topology.cpus.size()) {
-    warnings.push_back(
-        fmt::format("the cgroup's quota allows {} of {} CPUs", topology.threads_max(), topology.cpus.size()));
-  }
-  if (unpinned > 0) warnings.push_back(fmt::format("{} workers could not be pinned to their CPU", unpinned));
-  if (before.load1 > static_cast<double>(topology.cpus.size())) {
-    warnings.push_back(
-        fmt::format("busy machine: load {:.1f} on {} CPUs before the run", before.load1, topology.cpus.size()));
-  }
-  if (before.cpu_pressure_avg10 > kCpuPressureWarning) {
-    warnings.push_back(fmt::format("busy machine: tasks waited for a CPU {:.0f} % of the 10 s before the run",
-                                   before.cpu_pressure_avg10));
-  }
-}
-
-void warn_about_run(const Surroundings& seen, const Topology& topology, std::vector<std::string>& warnings) {
-  if (seen.steal_share > kStealWarning) {
-    warnings.push_back(fmt::format("contended: the host took {:.0f} % of the CPU time away", 100 * seen.steal_share));
-  }
-  if (busy_with_others(seen, topology)) {
-    warnings.push_back(
-        fmt::format("contended: others kept {:.1f} CPUs busy meanwhile; some task waited for a CPU "
-                    "{:.0f} % of the time",
-                    seen.others_cpus, 100 * seen.cpu_pressure_share.value_or(0)));
-  }
-  if (seen.throttled_periods > 0) {
-    warnings.push_back(
-        fmt::format("throttled: the cgroup's quota stopped the workers {} times", seen.throttled_periods));
-  }
-}
-
 // Nothing where this binary or this machine cannot run that cell.
 std::optional<SweepStart> find_start(const StartFrom& from, const SweepOptions& sweep) {
   if (from.threads < 1 || from.threads > sweep.thread_counts.back()) return std::nullopt;
@@ -159,28 +108,73 @@ SweepOptions sweep_options(const Options& options, std::vector<unsigned> counts)
   return sweep;
 }
 
-Verdict judge(const Sweep& sweep, const Topology& topology, unsigned threads, const Surroundings& seen) {
-  if (topology.quota_cpus && *topology.quota_cpus < static_cast<double>(threads)) return Verdict::kThrottled;
-  if (seen.throttled_periods > 0) return Verdict::kThrottled;
-  if (seen.steal_share >= kStealMax || busy_with_others(seen, topology)) return Verdict::kContended;
-  return sweep.confirmed() ? Verdict::kConfirmed : Verdict::kUnstable;
+// Fills in the cells, the winner and the copy.
+Status sweep_and_copy(const SweepOptions& choice, RepetitionSource& source, const ProgressCallback& progress,
+                      Measurement& result) {
+  auto sweep = run_sweep(choice, source, progress);
+  if (!sweep.ok()) return sweep.error();
+  for (Cell& cell : sweep->cells) result.cells.push_back(named(std::move(cell)));
+  if (!choice.start || !choice.start->alone) {
+    const unsigned threads = sweep->confirmation ? sweep->confirmation->threads : choice.thread_counts.back();
+    auto copied = run_cell(kCopyKernel, threads, choice.repetitions, source, progress);
+    if (!copied.ok()) return copied.error();
+    result.copy = copied->best;
+    result.cells.push_back(named(std::move(copied).value()));
+  }
+  if (sweep->confirmation) result.winner = named(std::move(*sweep->confirmation));
+  if (sweep->kernels_left_out > 0) {
+    result.warnings.push_back(fmt::format("{} of {} kernels left out to keep the time limit", sweep->kernels_left_out,
+                                          choice.kernels.size()));
+  }
+  if (sweep->repetitions_discarded > 0) {
+    result.warnings.push_back(
+        fmt::format("{} repetitions discarded: the clock stood still", sweep->repetitions_discarded));
+  }
+  return ok_status();
+}
+
+// One node of the pool as a source of repetitions.
+class NodeSource : public RepetitionSource {
+ public:
+  NodeSource(WorkerPool& pool, WatchedSource& watch, int node) : pool_(pool), watch_(watch), node_(node) {}
+
+  Result<Repetition> repeat(std::size_t kernel, unsigned threads) override {
+    if (const Status status = watch_.look(); !status.ok()) return status.error();
+    return pool_.repeat_on(node_, kernel, threads);
+  }
+
+ private:
+  WorkerPool& pool_;
+  WatchedSource& watch_;
+  int node_;
+};
+
+// The winner's kernel on each node whose memory was read, alone. A node of CPUs without memory has no figure: what its
+// workers filled lies elsewhere.
+Status measure_nodes(const SweepOptions& choice, const Topology& topology, WorkerPool& pool, WatchedSource& watch,
+                     Measurement& result) {
+  std::set<int> nodes;
+  for (const Cpu& cpu : topology.cpus) {
+    const auto& with_memory = topology.memory_nodes;
+    const bool memory =
+        with_memory.empty() || std::find(with_memory.begin(), with_memory.end(), cpu.node) != with_memory.end();
+    if (memory && pool.workers_on(cpu.node) > 0) nodes.insert(cpu.node);
+  }
+  if (nodes.size() < 2) return ok_status();
+  const auto kernel = std::find_if(kKernels.begin(), kKernels.end(),
+                                   [&](const Kernel& one) { return one.name == result.winner->kernel; });
+  for (const int node : nodes) {
+    NodeSource source(pool, watch, node);
+    const unsigned threads = std::min(result.winner->threads, pool.workers_on(node));
+    const auto cell =
+        run_cell(static_cast<std::size_t>(kernel - kKernels.begin()), threads, choice.repetitions, source, nullptr);
+    if (!cell.ok()) return cell.error();
+    result.nodes.push_back({node, cell->best, cell->median, cell->stable});
+  }
+  return ok_status();
 }
 
 }  // namespace
-
-std::string_view verdict_name(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kConfirmed:
-      return "confirmed";
-    case Verdict::kUnstable:
-      return "unstable";
-    case Verdict::kThrottled:
-      return "throttled";
-    case Verdict::kContended:
-      return "contended";
-  }
-  return "unstable";
-}
 
 Result<Measurement> measure(const Options& options, const StopPage& stop, const ProgressCallback& progress) {
   const auto started = std::chrono::steady_clock::now();
@@ -190,66 +184,53 @@ Result<Measurement> measure(const Options& options, const StopPage& stop, const 
   }
   auto counts = chosen_counts(options, topology);
   if (!counts.ok()) return counts.error();
-  const unsigned threads_max = counts->back();
+  Evidence evidence;
+  evidence.threads_max = counts->back();
   Measurement result;
   result.llc = read_llc_bytes(options.root);
-  const MemoryFacts memory = read_memory_facts(options.root);
+  MemoryFacts memory = read_memory_facts(options.root);
+  limit_to_nodes(memory, options.root, topology);
   const auto working_set = plan_working_set(memory, result.llc, options.working_set);
   if (!working_set.ok()) return working_set.error();
   result.working_set = working_set->size;
   result.cache_inflated = working_set->cache_inflated;
 
-  const Conditions before = read_conditions(options.root);
+  evidence.before = read_conditions(options.root);
   WorkerPool::Options pool_options;
   pool_options.buffer_bytes = working_set->size;
   pool_options.huge_bytes =
       std::min(working_set->size, memory.free_in_huge_pages / kHugeShareDenominator * kHugeShareNumerator);
-  pool_options.threads_max = threads_max;
+  pool_options.threads_max = evidence.threads_max;
   pool_options.functions = &kernel_functions();
   result.instruction_set = instruction_sets().front();
   const auto pool = WorkerPool::create(pool_options, topology, stop);
   if (!pool.ok()) return pool.error();
+  evidence.unpinned = (*pool)->unpinned();
   const Resident resident = read_resident(options.root);
   if (resident.all && *resident.all < working_set->size) {
     return Error{ErrorCode::kLimit, "memory", "the filled buffer is not resident: pages were swapped out or merged"};
   }
   result.huge_page_bytes = std::min(resident.huge, working_set->size);
 
-  WatchedSource source(**pool, options.root, before.reclaim_events);
   const SweepOptions choice = sweep_options(options, std::move(counts).value());
   result.repetitions = choice.repetitions;
-  auto sweep = run_sweep(choice, source, progress);
-  if (!sweep.ok()) return sweep.error();
-  const unsigned threads = sweep->confirmation ? sweep->confirmation->threads : threads_max;
-  for (Cell& cell : sweep->cells) result.cells.push_back(named(std::move(cell)));
-  if (!choice.start || !choice.start->alone) {
-    auto copied = run_cell(kCopyKernel, threads, choice.repetitions, source, progress);
-    if (!copied.ok()) return copied.error();
-    result.copy = copied->best;
-    result.cells.push_back(named(std::move(copied).value()));
+  WatchedSource source(**pool, options.root, evidence.before.reclaim_events);
+  if (Status status = sweep_and_copy(choice, source, progress, result); !status.ok()) return status.error();
+  evidence.threads = result.winner ? result.winner->threads : evidence.threads_max;
+  evidence.confirmed = result.stable();
+  if (result.winner) {
+    if (Status status = measure_nodes(choice, topology, **pool, source, result); !status.ok()) return status.error();
   }
 
-  result.surroundings = surroundings_between(before, read_conditions(options.root));
-  if (result.surroundings.reclaim_events > 0) return reclaimed();
-  result.verdict = judge(*sweep, topology, threads, result.surroundings);
-  warn_about_surroundings(topology, before, result.llc, threads_max, (*pool)->unpinned(), result.warnings);
-  if (result.cache_inflated) {
-    result.warnings.push_back("cache inflated: the working set is under 4 × the last-level caches");
-  }
-  warn_about_run(result.surroundings, topology, result.warnings);
+  evidence.seen = surroundings_between(evidence.before, read_conditions(options.root));
+  if (evidence.seen.reclaim_events > 0) return reclaimed();
+  result.surroundings = evidence.seen;
+  result.verdict = judge(result, topology, evidence);
+  for (std::string& warning : warnings_of(result, topology, evidence)) result.warnings.push_back(std::move(warning));
   if (options.start_from && !choice.start) {
     result.warnings.push_back(fmt::format("{} with {} threads cannot be run here: the whole sweep was made",
                                           options.start_from->kernel, options.start_from->threads));
   }
-  if (sweep->kernels_left_out > 0) {
-    result.warnings.push_back(fmt::format("{} of {} kernels left out to keep the time limit", sweep->kernels_left_out,
-                                          choice.kernels.size()));
-  }
-  if (sweep->repetitions_discarded > 0) {
-    result.warnings.push_back(
-        fmt::format("{} repetitions discarded: the clock stood still", sweep->repetitions_discarded));
-  }
-  if (sweep->confirmation) result.winner = named(std::move(*sweep->confirmation));
   result.duration_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return result;
 }

@@ -55,6 +55,8 @@ enum class Verdict {
   kUnstable,   // no stable cell, or the winner was not stable again
   kThrottled,  // the cgroup's quota is under what the winner needs, or stopped the workers: the quota was measured
   kContended,  // others used the CPUs or the memory meanwhile, or the host took the CPUs away
+  // Stable, and of the caches: the working set fits into them. The figure that a small model is to be compared with.
+  kCacheResident,
 };
 std::string_view verdict_name(Verdict verdict);
 
@@ -95,6 +97,8 @@ struct Measurement {
   std::vector<MeasuredCell> cells;  // of the sweep, then copy; none where `start_from` was `alone`
 
   bool stable() const { return winner && winner->stable; }
+  // Stable and undisturbed: of the memory, or of the caches where the working set is that small.
+  bool holds() const { return verdict == Verdict::kConfirmed || verdict == Verdict::kCacheResident; }
   // Only such a result may become the ceiling of the machine.
   bool adoptable() const { return verdict == Verdict::kConfirmed; }
   bool huge_pages() const { return huge_page_bytes >= working_set / 2 && huge_page_bytes > 0; }

@@ -1,6 +1,7 @@
 #include "collectors/ceiling/sweep.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace rooflined::ceiling {
@@ -9,6 +10,7 @@ namespace {
 // A thread count stays in the sweep while its best comes this near to the leader's median: the kernels differ by up to
 // 15 % on one machine, so more than that is not made up by another kernel.
 constexpr double kThreadsKept = 0.85;
+constexpr std::size_t kCountsKept = 4;
 // A clock that stands still is tried again this often before the measurement is given up.
 constexpr unsigned kDiscardedMax = 20;
 
@@ -89,13 +91,24 @@ const Cell* winner(const std::vector<Cell>& cells) {
   return best;
 }
 
-// The thread counts that are still worth trying with the other kernels, with the time that one repetition takes.
+// The thread counts that are still worth trying with the other kernels, with the time that one repetition takes. The
+// best four of them: a hybrid processor has many, and every one costs all kernels.
 std::vector<std::pair<unsigned, Duration>> counts_kept(const std::vector<Trial>& trials) {
   double leader = 0;
   for (const Trial& trial : trials) leader = std::max(leader, trial.cell.median);
   std::vector<std::pair<unsigned, Duration>> kept;
   for (const Trial& trial : trials) {
     if (trial.cell.best >= kThreadsKept * leader) kept.emplace_back(trial.cell.threads, trial.typical());
+  }
+  if (kept.size() > kCountsKept) {
+    std::vector<double> medians;
+    for (const Trial& trial : trials) medians.push_back(trial.cell.median);
+    std::sort(medians.begin(), medians.end(), std::greater<>());
+    kept.clear();
+    for (const Trial& trial : trials) {
+      if (trial.cell.median < medians[kCountsKept - 1] || kept.size() == kCountsKept) continue;
+      kept.emplace_back(trial.cell.threads, trial.typical());
+    }
   }
   return kept;
 }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <tuple>
@@ -16,6 +17,8 @@ namespace rooflined::ceiling {
 namespace {
 
 const std::string kCpuFolder = "/sys/devices/system/cpu";
+
+constexpr unsigned kCountsTried = 32;
 
 std::vector<int> process_affinity() {
   std::vector<int> cpus;
@@ -39,15 +42,43 @@ std::vector<int> list_file(const std::string& root, const std::string& path) {
   return text ? parse_cpu_list(*text) : std::vector<int>();
 }
 
-std::vector<int> usable_cpus(const std::string& root, const std::optional<std::vector<int>>& affinity) {
+// Both ascending; an empty second list allows all.
+std::vector<int> common(const std::vector<int>& all, const std::vector<int>& allowed) {
+  if (allowed.empty()) return all;
+  std::vector<int> both;
+  std::set_intersection(all.begin(), all.end(), allowed.begin(), allowed.end(), std::back_inserter(both));
+  return both;
+}
+
+std::vector<int> usable_cpus(const std::string& root, const std::optional<std::vector<int>>& affinity,
+                             const std::vector<int>& cpuset) {
   const std::vector<int> online = list_file(root, kCpuFolder + "/online");
   std::vector<int> allowed = affinity ? *affinity : root == "/" ? process_affinity() : online;
   std::sort(allowed.begin(), allowed.end());
   allowed.erase(std::unique(allowed.begin(), allowed.end()), allowed.end());
-  if (online.empty()) return allowed;
-  std::vector<int> usable;
-  std::set_intersection(online.begin(), online.end(), allowed.begin(), allowed.end(), std::back_inserter(usable));
-  return usable;
+  allowed = online.empty() ? allowed : common(online, allowed);
+  // A stale or foreign cpuset file (a container that shows the host's) must not leave nothing.
+  const std::vector<int> in_cpuset = common(allowed, cpuset);
+  return in_cpuset.empty() ? allowed : in_cpuset;
+}
+
+// The E cores of a hybrid processor: those that the kernel calls so (Intel), or whose capacity is under the largest
+// (Arm big.LITTLE).
+std::vector<int> efficient_cpus(const std::string& root) {
+  std::vector<int> efficient = list_file(root, "/sys/devices/cpu_atom/cpus");
+  if (!efficient.empty()) return efficient;
+  std::map<int, std::uint64_t> capacities;
+  std::uint64_t largest = 0;
+  for (const int cpu : numbered_entries(root, kCpuFolder, "cpu")) {
+    const auto capacity = read_system_integer(root, kCpuFolder + "/cpu" + std::to_string(cpu) + "/cpu_capacity");
+    if (!capacity) continue;
+    capacities[cpu] = *capacity;
+    largest = std::max(largest, *capacity);
+  }
+  for (const auto& [cpu, capacity] : capacities) {
+    if (capacity < largest) efficient.push_back(cpu);
+  }
+  return efficient;
 }
 
 std::map<int, int> nodes_by_cpu(const std::string& root) {
@@ -87,11 +118,13 @@ unsigned Topology::threads_max() const {
 
 Topology read_topology(const std::string& root, const std::optional<std::vector<int>>& affinity) {
   Topology topology;
-  topology.quota_cpus = read_cgroup_limits(root).cpus;
+  const CgroupLimits limits = read_cgroup_limits(root);
+  topology.quota_cpus = limits.cpus;
+  topology.memory_nodes = common(list_file(root, "/sys/devices/system/node/has_memory"), limits.cpuset_nodes);
   const std::map<int, int> nodes = nodes_by_cpu(root);
-  const std::vector<int> efficient = list_file(root, "/sys/devices/cpu_atom/cpus");
+  const std::vector<int> efficient = efficient_cpus(root);
   std::map<int, int> usable_of_core;
-  for (const int id : usable_cpus(root, affinity)) {
+  for (const int id : usable_cpus(root, affinity, limits.cpuset_cpus)) {
     Cpu cpu;
     cpu.id = id;
     if (const auto node = nodes.find(id); node != nodes.end()) cpu.node = node->second;
@@ -118,6 +151,7 @@ std::vector<unsigned> thread_counts(const Topology& topology) {
   std::set<unsigned> counts = {1U, std::max(1U, cores / 2), cores, static_cast<unsigned>(topology.cpus.size())};
   if (const unsigned efficient = topology.efficient_cores(); efficient > 0 && efficient < cores) {
     counts.insert(cores - efficient);
+    for (unsigned count = 2; count <= std::min(cores, kCountsTried); ++count) counts.insert(count);
   }
   std::set<unsigned> limited;
   for (const unsigned count : counts) limited.insert(std::min(count, topology.threads_max()));

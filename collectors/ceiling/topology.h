@@ -1,6 +1,6 @@
 // Which CPUs the workers may use, how many workers to try, and where each of them sits.
 //
-// Usable is what is online and in the affinity mask (which holds the cpuset). The cgroup's quota limits the count,
+// Usable is what is online, in the affinity mask and in the cpuset. The cgroup's quota limits the count,
 // since more spinning workers than the quota are all stopped together. Threads: any.
 
 #pragma once
@@ -21,6 +21,9 @@ struct Cpu {
 
 struct Topology {
   std::vector<Cpu> cpus;  // usable, by id
+  // Those with memory that this process may use; empty where the kernel does not say. A node may have only one of both:
+  // CPUs whose memory lies elsewhere, or memory (CXL, HBM) without CPUs.
+  std::vector<int> memory_nodes;
   std::optional<double> quota_cpus;
 
   unsigned physical_cores() const;
@@ -37,8 +40,8 @@ Topology read_topology(const std::string& root, const std::optional<std::vector<
 // Leaves the CPUs of these NUMA nodes only; all of them where `nodes` is empty. False when none would be left.
 bool keep_nodes(Topology& topology, const std::vector<int>& nodes);
 
-// 1, half the physical cores, all of them, all logical CPUs; on a hybrid processor the P cores alone too. Ascending,
-// without repetition, at most threads_max().
+// 1, half the physical cores, all of them, all logical CPUs. On a hybrid processor, where no rule of thumb holds, every
+// count up to 32 and the P cores alone. Ascending, without repetition, at most threads_max().
 std::vector<unsigned> thread_counts(const Topology& topology);
 
 // The CPUs for `threads` workers, ordered so that neighbours share a NUMA node. One worker a core before any sibling, P

@@ -13,15 +13,20 @@
 #include <csignal>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <system_error>
 #include <thread>
 
 namespace rooflined::ceiling {
 namespace {
 
-// Parts are cut at multiples of this: eight streams of whole pages.
+// Ranges are cut at multiples of this: eight streams of whole pages.
 constexpr std::size_t kUnitWords = 8 * 4096 / sizeof(std::uint64_t);
 constexpr Bytes kUnitBytes = kUnitWords * sizeof(std::uint64_t);
+// What a worker takes at a time. The streams of a kernel run side by side within a piece: one huge page holds them all.
+constexpr std::size_t kPieceUnits = kMiB / kUnitBytes;
+// In small working sets pieces are smaller, so that every worker of a range has about this many in a pass.
+constexpr std::size_t kPiecesPerWorker = 8;
 constexpr std::uint64_t kPassesMax = 1U << 20U;
 
 MonotonicTime now() {
@@ -65,10 +70,31 @@ void give_back(std::uint64_t* buffer, Bytes bytes) {
   }
 }
 
-struct Part {
+// The part of the buffer that lies on one node, and how far its workers are with it.
+struct alignas(128) Range {
+  int node = 0;
+  std::uint64_t* words = nullptr;
+  std::size_t units = 0;
+  std::size_t piece_units = 1;
+  std::atomic<std::uint64_t> taken{0};  // pieces, over all passes
+
+  std::uint64_t pieces() const { return (units + piece_units - 1) / piece_units; }
+};
+
+struct Piece {
   std::uint64_t* words = nullptr;
   std::size_t count = 0;
 };
+
+// The next piece that nobody has; empty when `passes` are over.
+Piece take_piece(Range& range, std::uint64_t passes) {
+  const std::uint64_t pieces = range.pieces();
+  const std::uint64_t ticket = range.taken.fetch_add(1, std::memory_order_relaxed);
+  if (ticket >= pieces * passes) return {};
+  const std::size_t first = ticket % pieces * range.piece_units;
+  const std::size_t units = std::min(range.piece_units, range.units - first);
+  return {range.words + first * kUnitWords, units * kUnitWords};
+}
 
 enum class Job { kFill, kKernel, kQuit };
 
@@ -76,11 +102,12 @@ enum class Job { kFill, kKernel, kQuit };
 struct alignas(128) Slot {
   std::thread thread;
   int cpu = 0;
+  int node = 0;
   bool pinned = false;
 
   std::atomic<std::uint32_t> order{0};  // counts up; a new number is a new job
   Job job = Job::kQuit;
-  Part part;
+  Range* range = nullptr;
   std::size_t kernel = 0;
   std::uint64_t passes = 0;
 
@@ -102,9 +129,9 @@ struct WorkerPool::Shared {
   const KernelFunctions* functions = nullptr;
   std::uint64_t* buffer = nullptr;
   Bytes mapped_bytes = 0;
-  std::size_t units = 0;
+  std::vector<std::unique_ptr<Range>> ranges;
   std::vector<std::unique_ptr<Slot>> slots;
-  std::vector<std::uint64_t> passes;  // by thread count: how often its part lasts 20 ms
+  std::map<std::vector<int>, std::uint64_t> passes;  // by the CPUs of the workers: how many last 20 ms
 
   std::atomic<unsigned> expected{0};
   std::atomic<unsigned> arrived{0};
@@ -113,7 +140,9 @@ struct WorkerPool::Shared {
   void work(Slot& slot);
   void fill(Slot& slot) const;
   void read(Slot& slot) const;
-  void run(Job job, std::size_t kernel, unsigned threads, std::uint64_t pass_count);
+  void cut_ranges(std::size_t units);
+  void run(Job job, std::size_t kernel, const std::vector<int>& cpus, std::uint64_t pass_count);
+  Result<Repetition> repeat(std::size_t kernel, const std::vector<int>& cpus);
 };
 
 void WorkerPool::Shared::work(Slot& slot) {
@@ -154,35 +183,39 @@ void WorkerPool::Shared::work(Slot& slot) {
 void WorkerPool::Shared::fill(Slot& slot) const {
   constexpr std::size_t kBlockWords = kBlockBytes / sizeof(std::uint64_t);
   slot.stopped = false;
-  const auto place = static_cast<std::uint64_t>(slot.part.words - buffer);
-  for (std::size_t begin = 0; begin < slot.part.count; begin += kBlockWords) {
-    if (stop.requested()) {
-      slot.stopped = true;
-      return;
+  for (Piece piece = take_piece(*slot.range, 1); piece.count > 0; piece = take_piece(*slot.range, 1)) {
+    const auto place = static_cast<std::uint64_t>(piece.words - buffer);
+    for (std::size_t begin = 0; begin < piece.count; begin += kBlockWords) {
+      if (stop.requested()) {
+        slot.stopped = true;
+        return;
+      }
+      const std::size_t end = std::min(begin + kBlockWords, piece.count);
+      for (std::size_t i = begin; i < end; ++i) piece.words[i] = random_word(place + i);
     }
-    const std::size_t end = std::min(begin + kBlockWords, slot.part.count);
-    for (std::size_t i = begin; i < end; ++i) slot.part.words[i] = random_word(place + i);
   }
 }
 
 void WorkerPool::Shared::read(Slot& slot) const {
   const Kernel& kernel = kKernels[slot.kernel];
   const KernelFunction function = (*functions)[slot.kernel];
-  const std::size_t stride = slot.part.count / kernel.streams;
   const std::size_t block = kBlockBytes / sizeof(std::uint64_t) / kernel.streams;
   const Bytes element = kernel.bytes_read + kernel.bytes_written;
   std::uint64_t checksum = 0;
   Bytes bytes = 0;
   slot.stopped = false;
   slot.start = now();
-  for (std::uint64_t pass = 0; pass < slot.passes && !slot.stopped; ++pass) {
+  while (!slot.stopped) {
+    const Piece piece = take_piece(*slot.range, slot.passes);
+    if (piece.count == 0) break;
+    const std::size_t stride = piece.count / kernel.streams;
     for (std::size_t at = 0; at < stride; at += block) {
       if (stop.requested()) {
         slot.stopped = true;
         break;
       }
       const std::size_t count = std::min(block, stride - at);
-      checksum += function(slot.part.words + at, stride, count);
+      checksum += function(piece.words + at, stride, count);
       bytes += count * element;
       slot.moved.fetch_add(count * element, std::memory_order_relaxed);
     }
@@ -192,19 +225,37 @@ void WorkerPool::Shared::read(Slot& slot) const {
   slot.checksum = checksum;
 }
 
-void WorkerPool::Shared::run(Job job, std::size_t kernel, unsigned threads, std::uint64_t pass_count) {
-  const std::vector<int> cpus = placement(topology, threads);
+// Every node's share of the buffer is its share of the workers.
+void WorkerPool::Shared::cut_ranges(std::size_t units) {
+  std::size_t workers_before = 0;
+  for (const auto& slot : slots) {  // placement() keeps those of a node together
+    if (ranges.empty() || ranges.back()->node != slot->node) {
+      ranges.push_back(std::make_unique<Range>());
+      ranges.back()->node = slot->node;
+      ranges.back()->words = buffer + units * workers_before / slots.size() * kUnitWords;
+    }
+    ++workers_before;
+    Range& range = *ranges.back();
+    const auto first = static_cast<std::size_t>(range.words - buffer) / kUnitWords;
+    range.units = units * workers_before / slots.size() - first;
+    slot->range = &range;
+  }
+  for (const auto& range : ranges) {
+    const auto workers = static_cast<std::size_t>(
+        std::count_if(slots.begin(), slots.end(), [&](const auto& slot) { return slot->range == range.get(); }));
+    range->piece_units = std::clamp(range->units / (workers * kPiecesPerWorker), std::size_t{1}, kPieceUnits);
+  }
+}
+
+void WorkerPool::Shared::run(Job job, std::size_t kernel, const std::vector<int>& cpus, std::uint64_t pass_count) {
+  const auto threads = static_cast<unsigned>(cpus.size());
   expected.store(threads, std::memory_order_relaxed);
   arrived.store(0, std::memory_order_relaxed);
   finished.store(0, std::memory_order_relaxed);
+  for (const auto& range : ranges) range->taken.store(0, std::memory_order_relaxed);
   for (const auto& slot : slots) {
-    const auto place = std::find(cpus.begin(), cpus.end(), slot->cpu);
-    if (place == cpus.end()) continue;
-    const auto rank = static_cast<std::size_t>(place - cpus.begin());
-    const std::size_t first = units * rank / threads;
-    const std::size_t last = units * (rank + 1) / threads;
+    if (std::find(cpus.begin(), cpus.end(), slot->cpu) == cpus.end()) continue;
     slot->job = job;
-    slot->part = {buffer + first * kUnitWords, (last - first) * kUnitWords};
     slot->kernel = kernel;
     slot->passes = pass_count;
     slot->order.fetch_add(1, std::memory_order_release);
@@ -242,8 +293,8 @@ Result<std::unique_ptr<WorkerPool>> WorkerPool::create(const Options& options, c
   std::unique_ptr<WorkerPool> pool(new WorkerPool(std::make_unique<Shared>(topology, stop)));
   Shared& shared = *pool->shared_;
   shared.functions = options.functions;
-  shared.units = options.buffer_bytes / kUnitBytes;
-  if (shared.units < options.threads_max) {
+  const std::size_t units = options.buffer_bytes / kUnitBytes;
+  if (units < options.threads_max) {
     return Error{ErrorCode::kInvalid, "size", "at least " + std::to_string(kUnitBytes) + " bytes a thread are needed"};
   }
   void* const memory =
@@ -255,35 +306,37 @@ Result<std::unique_ptr<WorkerPool>> WorkerPool::create(const Options& options, c
   if (options.huge_bytes > 0) ::madvise(memory, std::min(options.huge_bytes, options.buffer_bytes), MADV_HUGEPAGE);
   ::madvise(memory, options.buffer_bytes, MADV_DONTDUMP);
 
-  shared.passes.assign(options.threads_max + 1, 1);
+  const std::vector<int> cpus = placement(topology, options.threads_max);
+  for (const int cpu : cpus) {
+    auto slot = std::make_unique<Slot>();
+    slot->cpu = cpu;
+    slot->node =
+        std::find_if(topology.cpus.begin(), topology.cpus.end(), [cpu](const Cpu& one) { return one.id == cpu; })->node;
+    shared.slots.push_back(std::move(slot));
+  }
+  shared.cut_ranges(units);
   try {
-    for (const int cpu : placement(topology, options.threads_max)) {
-      auto slot = std::make_unique<Slot>();
-      slot->cpu = cpu;
-      shared.slots.push_back(std::move(slot));
-      Slot& mine = *shared.slots.back();
-      mine.thread = std::thread([&shared, &mine] { shared.work(mine); });
+    for (const auto& slot : shared.slots) {
+      slot->thread = std::thread([&shared, &mine = *slot] { shared.work(mine); });
     }
   } catch (const std::system_error& error) {
     return Error{ErrorCode::kIo, "threads", error.what()};
   }
-  shared.run(Job::kFill, 0, options.threads_max, 1);
+  shared.run(Job::kFill, 0, cpus, 1);
   for (const auto& slot : shared.slots) {
     if (slot->stopped) return Error{ErrorCode::kBusy, "stopped", "while the buffer was filled"};
   }
   return pool;
 }
 
-Result<Repetition> WorkerPool::repeat(std::size_t kernel, unsigned threads) {
-  ROOFLINED_CHECK(kernel < kKernels.size() && threads >= 1 && threads < shared_->passes.size());
-  const std::vector<int> cpus = placement(shared_->topology, threads);
+Result<Repetition> WorkerPool::Shared::repeat(std::size_t kernel, const std::vector<int>& cpus) {
+  std::uint64_t& pass_count = passes.try_emplace(cpus, 1).first->second;
   for (;;) {
-    std::uint64_t& passes = shared_->passes[threads];
-    shared_->run(Job::kKernel, kernel, threads, passes);
+    run(Job::kKernel, kernel, cpus, pass_count);
     Repetition repetition;
     MonotonicTime start = MonotonicTime::max();
     MonotonicTime end = MonotonicTime::min();
-    for (const auto& slot : shared_->slots) {
+    for (const auto& slot : slots) {
       if (std::find(cpus.begin(), cpus.end(), slot->cpu) == cpus.end()) continue;
       if (slot->stopped) return Error{ErrorCode::kBusy, "stopped", "while memory was read"};
       start = std::min(start, slot->start);
@@ -291,12 +344,30 @@ Result<Repetition> WorkerPool::repeat(std::size_t kernel, unsigned threads) {
       repetition.bytes += slot->bytes;
     }
     repetition.elapsed = end - start;
-    if (repetition.elapsed >= kRepetitionMin || passes >= kPassesMax) return repetition;
-    // A quarter more than needed, so that the next ones of this count last long enough at once.
+    if (repetition.elapsed >= kRepetitionMin || pass_count >= kPassesMax) return repetition;
+    // A quarter more than needed, so that the next ones of these workers last long enough at once.
     const double factor =
         repetition.elapsed > Duration(0) ? 1.25 * to_seconds(kRepetitionMin) / to_seconds(repetition.elapsed) : 8;
-    passes = std::clamp(static_cast<std::uint64_t>(static_cast<double>(passes) * factor) + 1, passes + 1, kPassesMax);
+    pass_count = std::clamp(static_cast<std::uint64_t>(static_cast<double>(pass_count) * factor) + 1, pass_count + 1,
+                            kPassesMax);
   }
+}
+
+Result<Repetition> WorkerPool::repeat(std::size_t kernel, unsigned threads) {
+  ROOFLINED_CHECK(kernel < kKernels.size() && threads >= 1 && threads <= shared_->slots.size());
+  return shared_->repeat(kernel, placement(shared_->topology, threads));
+}
+
+Result<Repetition> WorkerPool::repeat_on(int node, std::size_t kernel, unsigned threads) {
+  ROOFLINED_CHECK(kernel < kKernels.size() && threads >= 1 && threads <= workers_on(node));
+  Topology alone = shared_->topology;
+  keep_nodes(alone, {node});
+  return shared_->repeat(kernel, placement(alone, threads));
+}
+
+unsigned WorkerPool::workers_on(int node) const {
+  return static_cast<unsigned>(std::count_if(shared_->slots.begin(), shared_->slots.end(),
+                                             [node](const auto& slot) { return slot->node == node; }));
 }
 
 unsigned WorkerPool::unpinned() const {

@@ -1,9 +1,10 @@
 // The probe's memory and the workers that read it.
 //
-// One buffer for all cells, filled with random words, each part by the worker that reads it, so that the pages lie on
-// that worker's NUMA node; one thread a CPU, pinned. A repetition of t workers gives each a contiguous part of the
-// buffer; the parts are read once, or as often as it takes to last 20 ms. Workers stamp their own start and end: a
-// clock of the coordinator reads 12 % high at 2 GB and several times too high on small sets.
+// One buffer for all cells, filled with random words; one thread a CPU, pinned. Every NUMA node with workers has a
+// range of the buffer, which only they fill and read, so that its pages lie on that node. They take it in pieces of a
+// MiB, whoever is free the next one: with fixed parts the slowest worker sets the rate, which cost 8 % on two virtual
+// CPUs and more with two kinds of core. A range is read once, or as often as it takes to last 20 ms. Workers stamp
+// their own start and end: a clock of the coordinator reads 12 % high at 2 GB and several times too high on small sets.
 //
 // Workers look at the stop page before every block, so a stopped repetition reads at most one block more a worker; one
 // that waits for a CPU in the middle of its block is brought out of it by a signal.
@@ -49,6 +50,9 @@ class WorkerPool : public RepetitionSource {
 
   // Errors: kBusy at "stopped". Requires: threads ≤ threads_max.
   Result<Repetition> repeat(std::size_t kernel, unsigned threads) override;
+  // The same by `threads` workers of one node, over that node's range. Requires: 1 ≤ threads ≤ workers_on(node).
+  Result<Repetition> repeat_on(int node, std::size_t kernel, unsigned threads);
+  unsigned workers_on(int node) const;
 
   // CPUs that refused a worker: the thread runs wherever the scheduler puts it.
   unsigned unpinned() const;

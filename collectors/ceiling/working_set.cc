@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <map>
 #include <string_view>
 
 namespace rooflined::ceiling {
@@ -17,10 +19,12 @@ constexpr Bytes kCacheMultiple = 4;
 constexpr Bytes kSizeMin = 64 * kMiB;
 constexpr Bytes kSizeWithoutCache = 2 * kGiB;
 constexpr Bytes kRamShare = 8;
+// Watermarks, and the zones' reserves: about 1 % (the zones of one node are not told apart here).
+constexpr Bytes kKeptByNode = 64;
 // Page tables (4 MiB for 2 GiB in small pages), stacks and the program itself.
 constexpr Bytes kOwnNeed = 16 * kMiB;
-// A tenth of the last 10 s spent waiting for memory is a machine that has none to spare.
-constexpr double kPressureMax = 10.0;
+// A twentieth of the last 10 s in which a task waited for memory is a machine that has none to spare.
+constexpr double kPressureMax = 5.0;
 
 Bytes page_bytes() {
   return static_cast<Bytes>(::sysconf(_SC_PAGESIZE));
@@ -108,6 +112,28 @@ MemoryFacts read_memory_facts(const std::string& root) {
   if (huge > 0)
     facts.free_in_huge_pages = free_in_blocks_of(read_system_file(root, "/proc/buddyinfo").value_or(""), huge);
   return facts;
+}
+
+void limit_to_nodes(MemoryFacts& memory, const std::string& root, const Topology& topology) {
+  std::map<int, std::size_t> cpus_on;
+  for (const Cpu& cpu : topology.cpus) ++cpus_on[cpu.node];
+  if (cpus_on.size() < 2 && topology.memory_nodes.size() < 2) return;
+  const std::string nodes = "/sys/devices/system/node/node";
+  for (const auto& [node, cpus] : cpus_on) {
+    std::optional<Bytes> free, total;
+    for_each_line(read_system_file(root, nodes + std::to_string(node) + "/meminfo").value_or(""),
+                  [&](std::string_view line) {  // "Node 0 MemFree:  12 kB"
+                    const std::size_t key = line.find("Mem");
+                    if (key == std::string_view::npos) return;
+                    if (const auto value = value_of_line(line.substr(key), "MemFree")) free = *value * kKiB;
+                    if (const auto value = value_of_line(line.substr(key), "MemTotal")) total = *value * kKiB;
+                  });
+    // Without memory of its own the pages come from another node, which is asked too.
+    if (!free || total.value_or(0) == 0) continue;
+    const Bytes kept = *total / kKeptByNode;
+    const Bytes room = *free - std::min(*free, kept);
+    memory.free = std::min(memory.free, room / cpus * topology.cpus.size());
+  }
 }
 
 Result<WorkingSet> plan_working_set(const MemoryFacts& memory, std::optional<Bytes> llc_bytes,

@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include "collectors/ceiling/topology.h"
 #include "metrics/base/result.h"
 #include "metrics/base/units.h"
 
@@ -26,6 +27,8 @@ struct MemoryFacts {
 };
 
 MemoryFacts read_memory_facts(const std::string& root);
+// The working set is spread over the nodes by their CPUs: what is free counts as far as every node has its share.
+void limit_to_nodes(MemoryFacts& memory, const std::string& root, const Topology& topology);
 
 struct WorkingSet {
   Bytes size = 0;

@@ -51,11 +51,20 @@ def likwid(test, size, threads):
 
 
 def stream(path, threads):
-    """The best rate of the best kernel, as the program counts bytes: what is read again before a write is not."""
+    """The best rates of its kernels, as the program counts bytes: lines read before they are written are not."""
     done = subprocess.run([path], capture_output=True, text=True, check=False,
                           env={**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_PROC_BIND": "true"})
-    rates = re.findall(r"^(?:Copy|Scale|Add|Triad):\s+([0-9.]+)", done.stdout, re.MULTILINE)
-    return max(map(float, rates)) * 1e6 if rates else None
+    return {f"STREAM {name} x{threads}": float(rate) * 1e6
+            for name, rate in re.findall(r"^(Copy|Scale|Add|Triad):\s+([0-9.]+)", done.stdout, re.MULTILINE)}
+
+
+def share_read(name):
+    """Of the bytes that a test declares. A processor whose memory link has a lane for each direction moves more bytes
+    when it writes as well than any reading can: what a decode pass can be compared with is the reading."""
+    for words, share in ((("copy", "Copy", "Scale"), 1 / 2), (("stream_mem", "Add", "Triad"), 2 / 3)):
+        if any(word in name for word in words):
+            return share
+    return 1
 
 
 def numpy_child(size, threads):
@@ -101,8 +110,7 @@ def others(options, threads):
     found = []
     if shutil.which("likwid-bench"):
         suffix = "avx512" if has_avx512() else "avx"
-        tests = ["load", "load_sse", f"load_{suffix}", f"sum_{suffix}", f"copy_mem_{suffix}", f"stream_mem_{suffix}",
-                 f"triad_mem_{suffix}"]
+        tests = [f"load_{suffix}", f"sum_{suffix}", f"copy_mem_{suffix}", f"stream_mem_{suffix}"]
         for test in tests:
             counts = sorted({1, threads}) if test == f"load_{suffix}" else [threads]
             for count in counts:
@@ -110,7 +118,7 @@ def others(options, threads):
     else:
         print("likwid-bench: not installed, left out")
     if options.stream:
-        found.append(lambda: {f"STREAM x{threads}": stream(options.stream, threads)})
+        found.append(lambda: stream(options.stream, threads))
     else:
         print("STREAM: no --stream, left out")
     python = python_with_numpy()
@@ -136,23 +144,27 @@ def main():
     rivals = others(options, threads)
     if not rivals:
         return 77
-    ratios = []
+    ratios, ratios_moved = [], []
     for number in range(1, options.rounds + 1):
         print(f"round {number} (load {os.getloadavg()[0]:.1f})")
         mine = ours(options.rooflined, options.size)
-        best = 0.0
+        best = best_moved = 0.0
         for measure in rivals:
             for name, rate in measure().items():
-                best = max(best, rate or 0.0)
-                print(f"  {name:<34} " + (f"{rate / 1e9:8.2f} GB/s" if rate else "       none"))
+                best = max(best, (rate or 0.0) * share_read(name))
+                best_moved = max(best_moved, rate or 0.0)
+                print(f"  {name:<34} " + (f"{rate / 1e9:8.2f} GB/s" if rate else "       none"), flush=True)
         if mine and best:
             ratios.append(mine / best)
-            print(f"  ratio to the best of the others: {ratios[-1]:.3f}")
+            ratios_moved.append(mine / best_moved)
+            print(f"  ratio to the best of the others: {ratios[-1]:.3f} by bytes read, {ratios_moved[-1]:.3f} by all that "
+                  "they move")
     if not ratios:
         print("nothing to compare")
         return 1
     middle = statistics.median(ratios)
-    print(f"median ratio of {len(ratios)} rounds: {middle:.3f} (bar {options.bar})")
+    print(f"median ratio of {len(ratios)} rounds: {middle:.3f} by bytes read (bar {options.bar}), "
+          f"{statistics.median(ratios_moved):.3f} by all that they move")
     return 0 if middle >= options.bar else 1
 
 

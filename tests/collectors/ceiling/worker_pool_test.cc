@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -104,8 +105,10 @@ TEST_CASE("every page is written, and no two are alike") {
   const Topology topology = topology_of(1);
   const auto pool = pool_of(topology, *stop, 4 * kMiB, functions);
   first_words.clear();
-  const std::size_t linear = 2;
-  REQUIRE(kKernels[linear].streams == 1);
+  const auto found =
+      std::find_if(kKernels.begin(), kKernels.end(), [](const Kernel& kernel) { return kernel.streams == 1; });
+  REQUIRE(found != kKernels.end());
+  const auto linear = static_cast<std::size_t>(found - kKernels.begin());
   REQUIRE(pool->repeat(linear, 1).ok());
   CHECK(first_words.size() == 4 * kMiB / 4096);
   CHECK(first_words.count(0) == 0);
@@ -207,4 +210,25 @@ TEST_CASE("a buffer too small for its workers is refused") {
   options.threads_max = 8;
   options.functions = &kernel_functions();
   CHECK(WorkerPool::create(options, topology, *stop).error().code == ErrorCode::kInvalid);
+}
+
+TEST_CASE("a node alone reads its own part of the buffer") {
+  auto stop = StopPage::create();
+  REQUIRE(stop.ok());
+  Topology topology = topology_of(3);
+  topology.cpus[2].node = 1;
+  const KernelFunctions functions = all(counting);
+  const auto pool = pool_of(topology, *stop, 3 * kMiB, functions);
+  CHECK(pool->workers_on(0) == 2);
+  CHECK(pool->workers_on(1) == 1);
+  CHECK(pool->workers_on(7) == 0);
+  const auto both = pool->repeat(0, 3);
+  const auto first = pool->repeat_on(0, 0, 2);
+  const auto second = pool->repeat_on(1, 0, 1);
+  REQUIRE(both.ok());
+  REQUIRE(first.ok());
+  REQUIRE(second.ok());
+  CHECK(both->bytes % (3 * kMiB) == 0);
+  CHECK(first->bytes % (2 * kMiB) == 0);
+  CHECK(second->bytes % kMiB == 0);
 }

@@ -210,3 +210,54 @@ TEST_CASE("huge pages are asked for as far as free blocks of their size are ther
   tree.write("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", std::to_string(512 * page) + "\n");
   CHECK(read_memory_facts(tree.root()).free_in_huge_pages == (1 * 512 + 3 * 1024 + 2 * 512 + 381 * 1024) * page);
 }
+
+TEST_CASE("every CPU's last cache counts, of whatever level") {
+  const auto cache = [](std::map<std::string, std::string>& files, int cpu, int level, const char* size,
+                        const char* shared) {
+    const std::string folder =
+        "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cache/index" + std::to_string(level);
+    files[folder + "/size"] = size;
+    files[folder + "/level"] = std::to_string(level) + "\n";
+    files[folder + "/type"] = "Unified\n";
+    if (shared != nullptr) files[folder + "/shared_cpu_list"] = shared;
+  };
+  std::map<std::string, std::string> low_power;  // two cores with a third level, two without
+  for (const int cpu : {0, 1}) cache(low_power, cpu, 3, "24M\n", "0-1\n");
+  for (const int cpu : {2, 3}) cache(low_power, cpu, 2, "2048K\n", "2-3\n");
+  CHECK(read_llc_bytes(FakeTree(low_power).root()) == 26 * kMiB);
+
+  std::map<std::string, std::string> fourth_level;  // one for all, smaller than the third ones together
+  for (const int cpu : {0, 1}) {
+    cache(fourth_level, cpu, 3, "98304K\n", cpu == 0 ? "0\n" : "1\n");
+    cache(fourth_level, cpu, 4, "128M\n", "0-1\n");
+  }
+  CHECK(read_llc_bytes(FakeTree(fourth_level).root()) == 192 * kMiB);
+
+  std::map<std::string, std::string> unshared;  // told apart by their numbers only; a size of nothing is none
+  for (const int cpu : {0, 1, 2}) cache(unshared, cpu, 3, cpu == 2 ? "0\n" : "8M\n", nullptr);
+  for (const int cpu : {0, 1}) {
+    unshared["/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cache/index3/id"] = std::to_string(cpu) + "\n";
+  }
+  CHECK(read_llc_bytes(FakeTree(unshared).root()) == 16 * kMiB);
+}
+
+TEST_CASE("memory has to be free on every node that is to read it") {
+  const std::string nodes = "/sys/devices/system/node/node";
+  const FakeTree tree({{"/sys/devices/system/cpu/online", "0-3\n"},
+                       {"/sys/devices/system/node/has_memory", "0-1,3\n"},
+                       {nodes + "0/cpulist", "0-1\n"},
+                       {nodes + "1/cpulist", "2\n"},
+                       {nodes + "2/cpulist", "3\n"},
+                       {nodes + "3/cpulist", "\n"},
+                       {nodes + "0/meminfo", "Node 0 MemTotal: 6400 kB\nNode 0 MemFree: 5000 kB\n"},
+                       {nodes + "1/meminfo", "Node 1 MemTotal: 6400 kB\nNode 1 MemFree: 1100 kB\n"},
+                       {nodes + "2/meminfo", "Node 2 MemTotal: 0 kB\nNode 2 MemFree: 0 kB\n"},
+                       {nodes + "3/meminfo", "Node 3 MemTotal: 6400 kB\nNode 3 MemFree: 6400 kB\n"}});
+  const Topology topology = read_topology(tree.root(), std::nullopt);
+  CHECK(topology.memory_nodes == std::vector<int>{0, 1, 3});
+  MemoryFacts memory;
+  memory.free = kGiB;
+  limit_to_nodes(memory, tree.root(), topology);
+  // Node 1 has 1000 kB beyond its reserve for one of four CPUs; node 2 has none of its own.
+  CHECK(memory.free == 4000 * kKiB);
+}
