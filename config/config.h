@@ -92,6 +92,7 @@ struct TargetConfig {
   unsigned replicas = 1;
   unsigned pipeline_parallel = 1;
   Device device = Device::kAuto;
+  std::vector<int> numa_nodes;  // whose memory the engine is pinned to; empty: all
   unsigned gpus = 1;
   std::optional<BytesPerSecond> rated_bytes_per_second;  // of one GPU
   std::string kv_cache_type;                             // "q8_0", or "q8_0,f16" for K and V; empty: found by itself

@@ -93,6 +93,27 @@ void read_ports(const Node& value, CaptureConfig& capture, Faults& faults) {
   capture.ports = ports;
 }
 
+void read_numa_nodes(const Node& value, std::vector<int>& out, Faults& faults) {
+  constexpr std::int64_t kNodeMax = 1023;  // of the kernel's own bound, MAX_NUMNODES
+  const auto* array = value.as_array();
+  if (array == nullptr) {
+    faults.add(value, "expected an array of NUMA node numbers, as in [0]");
+    return;
+  }
+  std::vector<int> nodes;
+  for (const Node& item : *array) {
+    const auto number = item.value_exact<std::int64_t>();
+    if (!number || *number < 0 || *number > kNodeMax) {
+      faults.add(item, fmt::format("expected the number of a NUMA node, 0 to {}", kNodeMax));
+    } else if (std::find(nodes.begin(), nodes.end(), static_cast<int>(*number)) != nodes.end()) {
+      faults.add(item, fmt::format("node {} is listed twice", *number));
+    } else {
+      nodes.push_back(static_cast<int>(*number));
+    }
+  }
+  out = nodes;
+}
+
 void read_spans(const Node& value, WindowsConfig& windows, Faults& faults) {
   constexpr std::size_t kSpansMax = 8;  // each is a set of series for every target
   const auto* array = value.as_array();
@@ -197,7 +218,7 @@ constexpr std::array<Key<LimitsConfig>, 1> kLimitsKeys = {{
     {"models_max", [](const Node& v, LimitsConfig& s, Faults& f) { read_count(v, s.models_max, f, 1, 1000); }},
 }};
 
-constexpr std::array<Key<TargetConfig>, 15> kTargetKeys = {{
+constexpr std::array<Key<TargetConfig>, 16> kTargetKeys = {{
     {"name", [](const Node& v, TargetConfig& s, Faults& f) { read_text(v, s.name, f, false); }},
     {"port", [](const Node& v, TargetConfig& s, Faults& f) { read_port(v, s.port, f); }},
     {"model", [](const Node& v, TargetConfig& s, Faults& f) { read_auto_text(v, s.model, f); }},
@@ -205,6 +226,7 @@ constexpr std::array<Key<TargetConfig>, 15> kTargetKeys = {{
     {"pipeline_parallel",
      [](const Node& v, TargetConfig& s, Faults& f) { read_count(v, s.pipeline_parallel, f, 1, 1024); }},
     {"device", [](const Node& v, TargetConfig& s, Faults& f) { read_enum(v, s.device, f, kDeviceWords); }},
+    {"numa_nodes", [](const Node& v, TargetConfig& s, Faults& f) { read_numa_nodes(v, s.numa_nodes, f); }},
     {"gpus", [](const Node& v, TargetConfig& s, Faults& f) { read_count(v, s.gpus, f, 1, 1024); }},
     {"rated_bytes_per_second", [](const Node& v, TargetConfig& s,
                                   Faults& f) { read_auto_bytes(v, s.rated_bytes_per_second, f, kRateMin, kRateMax); }},

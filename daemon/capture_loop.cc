@@ -141,12 +141,10 @@ void CaptureLoop::tell_exceeded(const std::vector<TargetSnapshot>& targets) {
 void CaptureLoop::publish() {
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->taken_at = wall_now();
+  line_.targets().set_memory_nodes(ceiling_.nodes());
   snapshot->targets = line_.targets().snapshots(ceiling_.bandwidth());
-  if (ceiling_.stale(snapshot->taken_at)) {
-    for (TargetSnapshot& target : snapshot->targets) {
-      if (target.memory == "ram" && target.up) target.caveats.emplace_back("ceiling_stale");
-    }
-  }
+  ceiling_.see_decode_rate(line_.targets().ram_decode_rate());
+  ceiling_.judge(snapshot->taken_at, snapshot->targets);
   tell_exceeded(snapshot->targets);
   snapshot->node_ratios = Targets::node_ratios(snapshot->targets);
   snapshot->collectors = identifier_.collectors();

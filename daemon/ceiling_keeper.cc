@@ -1,31 +1,73 @@
 #include "daemon/ceiling_keeper.h"
 
+#include "collectors/ceiling/host_reading.h"
+#include "collectors/ceiling/system_files.h"
+#include "collectors/ceiling/working_set.h"
 #include "daemon/clock.h"
 #include "metrics/base/log.h"
 
 #include <algorithm>
-#include <fstream>
+#include <functional>
 #include <string>
 #include <utility>
 
 namespace rooflined::daemon {
 namespace {
 
+using ceiling::Outcome;
+using Kind = ceiling::Schedule::Kind;
+using Order = ceiling::MeasurementPlan::Order;
+
 constexpr Duration kLook = std::chrono::milliseconds(500);
-// With no ceiling yet, five quiet seconds are idle enough (design.md §4).
-constexpr Duration kIdleForFirst = std::chrono::seconds(5);
-constexpr Duration kPauseFirst = std::chrono::seconds(10);
-constexpr Duration kPauseMax = std::chrono::hours(1);
-// Busier than this between two looks, and the probe would measure what others leave over.
-constexpr double kCpuBusyMax = 0.2;
+// /proc/zoneinfo takes a millisecond on a large machine.
+constexpr unsigned kLooksForRoom = 10;
+
+// Machines that were started together must not all measure together.
+std::uint64_t seed_of(const std::string& root) {
+  const std::string machine = ceiling::read_system_file(root, "/etc/machine-id").value_or("");
+  const std::string boot = ceiling::read_system_file(root, "/proc/sys/kernel/random/boot_id").value_or("");
+  return std::hash<std::string>{}(machine + boot);
+}
+
+ceiling::MeasurementPlan::Options plan_options(const CeilingKeeper::Options& options) {
+  return {options.interval, options.idle_for, seed_of(options.probe.root)};
+}
+
+bool holds(const ceiling::History& history, const ceiling::ConfirmedResult& result) {
+  const auto same = [&result](const ceiling::ConfirmedResult& other) {
+    return other.measured_at == result.measured_at;
+  };
+  const auto suspects = history.suspects();
+  return std::any_of(history.results().begin(), history.results().end(), same) ||
+         std::any_of(suspects.begin(), suspects.end(), same);
+}
+
+void add_unsaved(const std::vector<ceiling::ConfirmedResult>& unsaved, ceiling::History& history) {
+  for (const ceiling::ConfirmedResult& result : unsaved) {
+    if (!holds(history, result)) history.take(result);
+  }
+}
+
+void log_result(Outcome outcome, const ceiling::Measurement& measurement, std::optional<BytesPerSecond> adopted) {
+  if (outcome == Outcome::kUnstable) {
+    log::warning("the measurement is {} and is not adopted", ceiling::verdict_name(measurement.verdict));
+    return;
+  }
+  log::info("measured {:.2f} GB/s ({}, {} threads){}; the ceiling is {:.2f} GB/s", measurement.winner->best / 1e9,
+            measurement.winner->kernel, measurement.winner->threads,
+            outcome == Outcome::kSuspect ? ", suspect until a second measurement agrees" : "",
+            adopted.value_or(0) / 1e9);
+}
 
 }  // namespace
 
 CeilingKeeper::CeilingKeeper(const Options& options, const Activity& activity)
-    : activity_(activity), options_(options), started_(monotonic_now()), next_try_(started_) {
-  blocked_ = {{"capture", true}, {"requests", false}, {"cpu", false}, {"memory", false}};
-  state_ = load_ceiling_state(options_.state_directory, ceiling::read_identity(options_.probe.root));
-}
+    : activity_(activity),
+      options_(options),
+      state_(load_ceiling_state(options.state_directory, ceiling::read_identity(options.probe.root))),
+      plan_(plan_options(options), monotonic_now(), state_.age(wall_now())),
+      observed_(monotonic_now()),
+      file_seen_(stamp_of(ceiling_state_path(options.state_directory))) {}
 
 CeilingKeeper::~CeilingKeeper() {
   stop();
@@ -55,9 +97,8 @@ void CeilingKeeper::reload(const Options& options) {
   const std::lock_guard lock(mutex_);
   if (probe_ != nullptr) probe_->stop();
   options_ = options;
-  if (!loaded.results.empty()) state_ = std::move(loaded);
-  next_try_ = monotonic_now();
-  failures_ = 0;
+  plan_.set_options(plan_options(options), monotonic_now());
+  if (!loaded.history.empty()) take_state(std::move(loaded));
 }
 
 void CeilingKeeper::run() {
@@ -65,50 +106,90 @@ void CeilingKeeper::run() {
   while (!stopping_) {
     wake_.wait_for(lock, kLook, [this] { return stopping_; });
     if (stopping_) return;
-    // Looked at each time: CPU use is that since the last look.
-    const bool quiet = idle();
-    if (!quiet || !wanted()) continue;
     lock.unlock();
-    measure();
+    const Surroundings around = surroundings();
+    notice_file(around);
+    const ceiling::IdleWindow::Look look = look_around(around);
+    lock.lock();
+    const MonotonicTime now = monotonic_now();
+    const auto order = plan_.look(now, look, wanted(), state_.history, cache_size_wanted(wall_now()));
+    if (plan_.window().idle()) observed_.idle(now);
+    if (!order) continue;
+    lock.unlock();
+    follow_machine(around);
+    measure(*order);
     lock.lock();
   }
 }
 
-bool CeilingKeeper::wanted() const {
-  if (options_.configured || options_.measure == Measure::kNever) return false;
-  if (options_.measure == Measure::kAuto && options_.gpu_present && !activity_.ram_bound_target.load()) return false;
-  if (monotonic_now() < next_try_) return false;
-  const std::optional<Duration> since = age(wall_now());
-  return !since || *since >= options_.interval;
+CeilingKeeper::Surroundings CeilingKeeper::surroundings() const {
+  const std::lock_guard lock(mutex_);
+  return Surroundings{options_, state_.identity};
 }
 
-bool CeilingKeeper::idle() {
-  const MonotonicTime now = monotonic_now();
-  const MonotonicTime busy_at = MonotonicTime::from_ns(activity_.busy_at_ns.load());
-  const Duration quiet = state_.results.empty() ? std::min(kIdleForFirst, options_.idle_for) : options_.idle_for;
-  // While the capture is down a request could not be seen, and the probe would not yield to it.
-  blocked_["capture"] = !activity_.capture_up.load();
-  blocked_["requests"] = activity_.exchanges_in_flight.load() > 0 || now - std::max(busy_at, started_) < quiet;
+bool CeilingKeeper::wanted() const {
+  if (options_.configured || options_.measure == Measure::kNever) return false;
+  return options_.measure != Measure::kAuto || !options_.gpu_present || activity_.ram_bound_target.load();
+}
 
-  // First line of /proc/stat, proc(5): user nice system idle iowait irq softirq steal.
-  std::ifstream stat(options_.probe.root + "/proc/stat");
-  std::string name;
-  std::uint64_t all = 0;
-  std::uint64_t idle_ticks = 0;
-  stat >> name;
-  for (int field = 0; field < 8; ++field) {
-    std::uint64_t ticks = 0;
-    if (!(stat >> ticks)) break;
-    all += ticks;
-    if (field == 3 || field == 4) idle_ticks += ticks;
+ceiling::IdleWindow::Look CeilingKeeper::look_around(const Surroundings& surroundings) {
+  ceiling::IdleWindow::Look look;
+  look.wire.capture_up = activity_.capture_up.load();
+  look.wire.exchanges_in_flight = activity_.exchanges_in_flight.load();
+  look.wire.busy_at = MonotonicTime::from_ns(activity_.busy_at_ns.load());
+  const ceiling::Options& probe = surroundings.options.probe;
+  look.host = ceiling::read_host(probe.root);
+  if (looks_++ % kLooksForRoom == 0) {
+    const Bytes llc = surroundings.identity.llc_bytes;
+    room_ = ceiling::plan_working_set(ceiling::read_memory_facts(probe.root),
+                                      llc == 0 ? std::nullopt : std::optional(llc), probe.working_set)
+                .ok();
   }
-  const double span = static_cast<double>(all - std::exchange(cpu_all_ticks_, all));
-  const double idle_span = static_cast<double>(idle_ticks - std::exchange(cpu_idle_ticks_, idle_ticks));
-  blocked_["cpu"] = span > 0 && 1 - idle_span / span > kCpuBusyMax;
+  look.room = room_;
+  return look;
+}
 
-  idle_ = std::none_of(blocked_.begin(), blocked_.end(),
-                       [](const auto& reason) { return reason.first != "memory" && reason.second; });
-  return idle_;
+// Another program, or a person, changed the file.
+void CeilingKeeper::notice_file(const Surroundings& surroundings) {
+  const std::string& directory = surroundings.options.state_directory;
+  const FileStamp stamp = stamp_of(ceiling_state_path(directory));
+  if (std::exchange(file_seen_, stamp) == stamp || stamp == FileStamp()) return;
+  CeilingState loaded = load_ceiling_state(directory, surroundings.identity);
+  const std::lock_guard lock(mutex_);
+  if (!loaded.history.empty()) take_state(std::move(loaded));
+}
+
+// A memory module that is gone, or more memory for a virtual machine: what was measured before is another machine's.
+void CeilingKeeper::follow_machine(const Surroundings& surroundings) {
+  const ceiling::MachineIdentity identity = ceiling::read_identity(surroundings.options.probe.root);
+  if (ceiling::same_machine(surroundings.identity, identity)) return;
+  log::warning("this machine changed: the ceiling is measured afresh");
+  const std::lock_guard lock(mutex_);
+  state_ = CeilingState();
+  state_.identity = identity;
+  unsaved_.clear();
+}
+
+// Requires: the lock.
+void CeilingKeeper::take_state(CeilingState state) {
+  const bool news = state_.history.empty() ||
+                    state.history.results().back().measured_at != state_.history.results().back().measured_at;
+  state_ = std::move(state);
+  add_unsaved(unsaved_, state_.history);
+  if (!news) return;
+  plan_.result_came(monotonic_now());
+  log::info("the state file holds a ceiling of {:.2f} GB/s", state_.history.adopted()->ceiling / 1e9);
+}
+
+ceiling::Options CeilingKeeper::probe_options(const Order& order) const {
+  const std::lock_guard lock(mutex_);
+  ceiling::Options options = options_.probe;
+  const ceiling::ConfirmedResult* winner = state_.history.adopted();
+  const std::vector<ceiling::ConfirmedResult> suspects = state_.history.suspects();
+  if (order.kind == Kind::kAgain && !suspects.empty()) winner = &suspects.back();
+  if (winner != nullptr) options.start_from = {winner->kernel, winner->threads, order.kind != Kind::kRegular};
+  if (order.kind == Kind::kCache) options.working_set = order.working_set;
+  return options;
 }
 
 Result<ceiling::Measurement> CeilingKeeper::probe(const ceiling::Options& options) {
@@ -136,123 +217,59 @@ Result<ceiling::Measurement> CeilingKeeper::probe(const ceiling::Options& option
   return measurement;
 }
 
-void CeilingKeeper::record(Outcome outcome) {
-  ++outcomes_[static_cast<std::size_t>(outcome)];
-  failures_ = outcome == Outcome::kAdopted ? 0 : failures_ + 1;
-  Duration pause = kPauseFirst;
-  for (unsigned i = 1; i < failures_ && pause < kPauseMax; ++i) pause *= 2;
-  next_try_ = monotonic_now() + (outcome == Outcome::kAdopted ? Duration(0) : std::min(pause, kPauseMax));
+void CeilingKeeper::measure(const Order& order) {
+  log::info("measuring the RAM bandwidth {}", order.kind == Kind::kCache ? "at a model's size" : "ceiling");
+  const MonotonicTime began = monotonic_now();
+  const auto measurement = probe(probe_options(order));
+
+  Outcome outcome = Outcome::kAborted;
+  const bool stopped = !measurement && measurement.error().code == ErrorCode::kBusy;
+  if (measurement) {
+    outcome = remember(order, *measurement);
+    log_result(outcome, *measurement, bandwidth());
+  } else if (stopped) {
+    log::info("the measurement was ended: a request came, or the daemon stops");
+  } else {
+    log::warning("the ceiling could not be measured: {}", measurement.error().message());
+  }
+  const std::lock_guard lock(mutex_);
+  const MonotonicTime now = monotonic_now();
+  plan_.ended(now, order, now - began, outcome, state_.history);
+  last_run_ = CollectorSnapshot{"ceiling", measurement.ok() || stopped, to_seconds(now - began)};
+  if (order.kind != Kind::kCache || outcome == Outcome::kAborted) ++outcomes_[static_cast<std::size_t>(outcome)];
 }
 
-void CeilingKeeper::measure() {
-  ceiling::Options options;
+// The file outside the lock: the capture thread asks for the bandwidth, and a disk may be slow.
+Outcome CeilingKeeper::remember(const Order& order, const ceiling::Measurement& measurement) {
+  CeilingState held;
   std::string directory;
+  std::vector<ceiling::ConfirmedResult> unsaved;
   {
     const std::lock_guard lock(mutex_);
-    options = options_.probe;
+    held = state_;
     directory = options_.state_directory;
+    unsaved = unsaved_;
   }
-  log::info("measuring the RAM bandwidth ceiling");
-  const MonotonicTime began = monotonic_now();
-  auto measurement = probe(options);
-
-  // The file outside the lock: the capture thread asks for the bandwidth, and a disk may be slow.
-  CeilingState state;
-  const bool adoptable = measurement.ok() && measurement->adoptable();
-  if (adoptable) {
-    // What `rooflined membw --adopt` wrote meanwhile counts, too.
-    state = load_ceiling_state(directory, ceiling::read_identity(options.root));
-    if (state.results.empty()) state = remembered();
-    state.add(confirmed_result(*measurement, wall_now()));
-    if (const Status saved = save_ceiling_state(directory, state); !saved) {
-      log::warning("the ceiling is not remembered across a restart: {}", saved.error().message());
+  const WallTime now = wall_now();
+  Outcome outcome = Outcome::kUnstable;
+  CeilingUpdate update = update_ceiling_state(directory, held, [&](CeilingState& state) {
+    add_unsaved(unsaved, state.history);
+    outcome = order.kind == Kind::kCache ? state.take_cache_probe(order.working_set, measurement, now)
+                                         : state.take(measurement, now);
+  });
+  if (update.saved) {
+    unsaved.clear();
+  } else {
+    log::warning("the ceiling is not remembered across a restart: {}", update.saved.error().message());
+    if (measurement.adoptable() && order.kind != Kind::kCache) {
+      unsaved.push_back(ceiling::confirmed_result(measurement, now));
+      if (unsaved.size() > ceiling::kResultsKept) unsaved.erase(unsaved.begin());
     }
-    log::info("ceiling {:.2f} GB/s ({}, {} threads)", state.adopted()->ceiling / 1e9, state.adopted()->kernel,
-              state.adopted()->threads);
-  } else if (measurement) {
-    log::warning("the measurement was not stable and is not adopted ({})", ceiling::verdict_name(measurement->verdict));
   }
-
   const std::lock_guard lock(mutex_);
-  const bool stopped = !measurement && measurement.error().code == ErrorCode::kBusy;
-  last_run_ = CollectorSnapshot{"ceiling", measurement.ok() || stopped, to_seconds(monotonic_now() - began)};
-  if (!measurement) {
-    const Error& error = measurement.error();
-    blocked_["memory"] = error.code == ErrorCode::kLimit && error.where != "time";
-    record(Outcome::kAborted);
-    if (stopped) {
-      log::info("the measurement was ended: a request came, or the daemon stops");
-    } else {
-      log::warning("the ceiling could not be measured: {}", error.message());
-    }
-    return;
-  }
-  blocked_["memory"] = false;
-  record(adoptable ? Outcome::kAdopted : Outcome::kUnstable);
-  if (adoptable) state_ = std::move(state);
-  last_ = std::move(*measurement);
-}
-
-CeilingState CeilingKeeper::remembered() const {
-  const std::lock_guard lock(mutex_);
-  return state_;
-}
-
-std::optional<Duration> CeilingKeeper::age(WallTime now) const {
-  // A clock that was wrong then or is wrong now: the result has no age that could be told, and is measured again.
-  constexpr Duration kFutureMax = std::chrono::hours(1);
-  constexpr Duration kUnknownAge = std::chrono::hours(24 * 365);
-  if (state_.results.empty()) return std::nullopt;
-  const Duration since = now - state_.results.back().measured_at;
-  return since < -kFutureMax ? kUnknownAge : std::max(Duration(0), since);
-}
-
-std::optional<BytesPerSecond> CeilingKeeper::bandwidth() const {
-  const std::lock_guard lock(mutex_);
-  if (options_.configured) return options_.configured;
-  const ConfirmedResult* adopted = state_.adopted();
-  return adopted == nullptr ? std::nullopt : std::optional(adopted->ceiling);
-}
-
-bool CeilingKeeper::stale(WallTime now) const {
-  const std::lock_guard lock(mutex_);
-  const std::optional<Duration> since = age(now);
-  return !options_.configured && since && *since > options_.max_age;
-}
-
-void CeilingKeeper::describe(WallTime now, Snapshot& snapshot) const {
-  const bool is_stale = stale(now);
-  const std::lock_guard lock(mutex_);
-  if (last_run_) snapshot.collectors.push_back(*last_run_);
-  snapshot.ceiling_measurements = outcomes_;
-  snapshot.ceiling_abort_latency = abort_latency_.data();
-  if (options_.configured) {
-    snapshot.ceiling.emplace();
-    snapshot.ceiling->source = "configured";
-    snapshot.ceiling->bytes_per_second = *options_.configured;
-    return;
-  }
-  if (options_.measure != Measure::kNever) {
-    snapshot.idle = idle_;
-    snapshot.idle_blocked = blocked_;
-  }
-  const ConfirmedResult* adopted = state_.adopted();
-  if (adopted == nullptr) return;
-  CeilingSnapshot& ceiling = snapshot.ceiling.emplace();
-  ceiling.source = "measured";
-  ceiling.kernel = adopted->kernel;
-  ceiling.threads = adopted->threads;
-  ceiling.bytes_per_second = adopted->ceiling;
-  ceiling.median_bytes_per_second = adopted->median;
-  ceiling.median_to_best = adopted->median_to_best();
-  ceiling.age_seconds = to_seconds(*age(now));
-  ceiling.last_success = state_.results.back().measured_at;
-  ceiling.stable = true;
-  ceiling.stale = is_stale;
-  if (!last_) return;
-  for (const ceiling::MeasuredCell& cell : last_->cells) {
-    ceiling.cells.push_back(CeilingCellSnapshot{cell.kernel, cell.threads, cell.best, cell.median, cell.stable});
-  }
+  unsaved_ = std::move(unsaved);
+  state_ = std::move(update.state);
+  return outcome;
 }
 
 }  // namespace rooflined::daemon

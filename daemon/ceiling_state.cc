@@ -1,18 +1,14 @@
 #include "daemon/ceiling_state.h"
 
+#include "daemon/measurement_json.h"
+#include "daemon/state_file.h"
 #include "metrics/base/log.h"
 #include "metrics/base/utf8.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cerrno>
-#include <cmath>
-#include <cstdio>
-#include <cstring>
+#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -20,136 +16,173 @@ namespace rooflined::daemon {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using ceiling::CacheProbe;
+using ceiling::ConfirmedResult;
+using ceiling::Outcome;
 
 constexpr int kVersion = 1;
-constexpr std::size_t kFileBytesMax = 64 * 1024;
-constexpr const char* kFileName = "/ceiling.json";
+// Twelve kernels with five thread counts and a hundred repetitions of 20 characters are 120 kB.
+constexpr std::size_t kFileBytesMax = std::size_t{1024} * 1024;
+// Another writer holds the lock for as long as an fsync takes.
+constexpr Duration kLockPatience = std::chrono::seconds(5);
+constexpr std::size_t kNodesMax = 1024;
 
-Error io_error(const std::string& path) {
-  return Error{ErrorCode::kIo, path, std::strerror(errno)};
-}
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
+Json to_json(const ConfirmedResult& result) {
+  Json json = {{"unix_time_ns", result.measured_at.ns()},
+               {"ceiling_bytes_per_second", result.ceiling},
+               {"median_bytes_per_second", result.median},
+               {"kernel", result.kernel},
+               {"threads", result.threads},
+               {"working_set_bytes", result.working_set},
+               {"cache_inflated", result.cache_inflated}};
+  for (const ceiling::NodeResult& node : result.nodes) {
+    json["nodes"].push_back(
+        {{"node", node.node}, {"best_bytes_per_second", node.best}, {"median_bytes_per_second", node.median}});
   }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-Json result_to_json(const ConfirmedResult& result) {
-  return {{"unix_time_ns", result.measured_at.ns()},
-          {"ceiling_bytes_per_second", result.ceiling},
-          {"median_bytes_per_second", result.median},
-          {"kernel", result.kernel},
-          {"threads", result.threads},
-          {"working_set_bytes", result.working_set},
-          {"cache_inflated", result.cache_inflated}};
+  return json;
 }
 
-// Throws what nlohmann throws; parse_ceiling_state() catches.
+Json to_json(const CacheProbe& probe) {
+  return {{"unix_time_ns", probe.measured_at.ns()},
+          {"working_set_bytes", probe.working_set},
+          {"ceiling_bytes_per_second", probe.ceiling}};
+}
+
+template <typename Range>
+Json array_of(const Range& items) {
+  Json json = Json::array();
+  for (const auto& item : items) json.push_back(to_json(item));
+  return json;
+}
+
+bool possible(WallTime measured_at, BytesPerSecond rate) {
+  // From a megabyte to a petabyte per second, on a machine of this century.
+  constexpr BytesPerSecond kCeilingMin = 1e6;
+  constexpr BytesPerSecond kCeilingMax = 1e15;
+  constexpr WallTime kMeasuredMax = WallTime::from_ns(4'102'444'800'000'000'000);  // 2100-01-01
+  return rate >= kCeilingMin && rate <= kCeilingMax && measured_at.ns() > 0 && measured_at < kMeasuredMax;
+}
+
+bool possible(const ConfirmedResult& result) {
+  constexpr unsigned kThreadsMax = 1 << 16;
+  return possible(result.measured_at, result.ceiling) && result.median > 0 && result.median <= result.ceiling &&
+         result.threads > 0 && result.threads <= kThreadsMax;
+}
+
+// The readers below throw what nlohmann throws; parse_ceiling_state() catches.
+
+WallTime time_from_json(const Json& json) {
+  return WallTime::from_ns(json.at("unix_time_ns").get<std::int64_t>());
+}
+
 ConfirmedResult result_from_json(const Json& json) {
   ConfirmedResult result;
-  result.measured_at = WallTime::from_ns(json.at("unix_time_ns").get<std::int64_t>());
+  result.measured_at = time_from_json(json);
   result.ceiling = json.at("ceiling_bytes_per_second").get<double>();
   result.median = json.at("median_bytes_per_second").get<double>();
   result.kernel = to_label(json.at("kernel").get<std::string>());
   result.threads = json.at("threads").get<unsigned>();
   result.working_set = json.at("working_set_bytes").get<Bytes>();
   result.cache_inflated = json.at("cache_inflated").get<bool>();
+  for (const Json& item : json.value("nodes", Json::array())) {
+    const ceiling::NodeResult node = {item.at("node").get<int>(), item.at("best_bytes_per_second").get<double>(),
+                                      item.at("median_bytes_per_second").get<double>(), true};
+    if (possible(result.measured_at, node.best) && result.nodes.size() < kNodesMax) result.nodes.push_back(node);
+  }
   return result;
 }
 
-bool possible(const ConfirmedResult& result) {
-  // From a megabyte to a petabyte per second, on a machine of this century.
-  constexpr BytesPerSecond kCeilingMin = 1e6;
-  constexpr BytesPerSecond kCeilingMax = 1e15;
-  constexpr unsigned kThreadsMax = 1 << 16;
-  constexpr WallTime kMeasuredMax = WallTime::from_ns(4'102'444'800'000'000'000);  // 2100-01-01
-  return result.ceiling >= kCeilingMin && result.ceiling <= kCeilingMax && result.median > 0 &&
-         result.median <= result.ceiling && result.threads > 0 && result.threads <= kThreadsMax &&
-         result.measured_at.ns() > 0 && result.measured_at < kMeasuredMax;
+Json identity_to_json(const ceiling::MachineIdentity& identity) {
+  return {{"cpu_model", identity.cpu_model},
+          {"kernel_release", identity.kernel_release},
+          {"memory_bytes", identity.memory_bytes},
+          {"llc_bytes", identity.llc_bytes}};
 }
 
-Result<std::string> read_text(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) {
-    if (errno == ENOENT) return Error{ErrorCode::kNotFound, path, "no such file"};
-    return io_error(path);
-  }
-  std::string text(kFileBytesMax + 1, '\0');
-  std::size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return io_error(path);
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
-  }
-  if (size > kFileBytesMax) return Error{ErrorCode::kLimit, path, "larger than any state of ours"};
-  text.resize(size);
-  return text;
+ceiling::MachineIdentity identity_from_json(const Json& json) {
+  ceiling::MachineIdentity identity;
+  identity.cpu_model = json.at("cpu_model").get<std::string>();
+  identity.kernel_release = json.at("kernel_release").get<std::string>();
+  identity.memory_bytes = json.at("memory_bytes").get<Bytes>();
+  identity.llc_bytes = json.at("llc_bytes").get<Bytes>();
+  return identity;
 }
 
-Status write_text(int fd, const std::string& path, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return io_error(path);
-    text.remove_prefix(static_cast<std::size_t>(written));
+// What it lacks, or cannot be, costs only itself: it is shown, and nothing is computed from it.
+std::optional<LastMeasurement> last_from_json(const Json& json) {
+  if (!json.is_object() || !json.contains("unix_time_ns") || !json["unix_time_ns"].is_number_integer()) return {};
+  auto measurement = measurement_from_json(json.value("measurement", Json()));
+  if (!measurement.ok()) return std::nullopt;
+  return LastMeasurement{time_from_json(json), std::move(measurement).value()};
+}
+
+Result<CeilingState> state_from_json(const Json& json) {
+  if (json.at("version") != kVersion)
+    return Error{ErrorCode::kUnsupported, "", "a version of the file that is not ours"};
+  const Error impossible{ErrorCode::kInvalid, "", "a result that cannot be"};
+  CeilingState state;
+  state.identity = identity_from_json(json.at("identity"));
+  for (const Json& item : json.at("results")) {
+    ConfirmedResult result = result_from_json(item);
+    if (!possible(result)) return impossible;
+    state.history.restore(std::move(result));
   }
-  if (::fsync(fd) != 0) return io_error(path);
-  return ok_status();
+  for (const Json& item : json.value("suspects", Json::array())) {
+    ConfirmedResult result = result_from_json(item);
+    if (!possible(result)) return impossible;
+    state.history.restore_suspect(std::move(result));
+  }
+  for (const Json& item : json.value("cache_probes", Json::array())) {
+    const CacheProbe probe = {time_from_json(item), item.at("working_set_bytes").get<Bytes>(),
+                              item.at("ceiling_bytes_per_second").get<double>()};
+    if (!possible(probe.measured_at, probe.ceiling)) return impossible;
+    state.cache_probes.add(probe);
+  }
+  state.last = last_from_json(json.value("last", Json()));
+  return state;
 }
 
 }  // namespace
 
-ConfirmedResult confirmed_result(const ceiling::Measurement& measurement, WallTime measured_at) {
-  ROOFLINED_CHECK(measurement.adoptable() && measurement.winner);
-  ConfirmedResult result;
-  result.measured_at = measured_at;
-  result.ceiling = measurement.winner->best;
-  result.median = measurement.winner->median;
-  result.kernel = measurement.winner->kernel;
-  result.threads = measurement.winner->threads;
-  result.working_set = measurement.working_set;
-  result.cache_inflated = measurement.cache_inflated;
-  return result;
+Outcome CeilingState::take(const ceiling::Measurement& measurement, WallTime measured_at) {
+  last = LastMeasurement{measured_at, measurement};
+  if (!measurement.adoptable()) return Outcome::kUnstable;
+  const auto judgement = history.take(ceiling::confirmed_result(measurement, measured_at));
+  return judgement == ceiling::History::Judgement::kAdopted ? Outcome::kAdopted : Outcome::kSuspect;
 }
 
-void CeilingState::add(ConfirmedResult result) {
-  results.push_back(std::move(result));
-  if (results.size() > kResultsKept) {
-    results.erase(results.begin(), results.end() - static_cast<std::ptrdiff_t>(kResultsKept));
-  }
+Outcome CeilingState::take_cache_probe(Bytes working_set, const ceiling::Measurement& measurement,
+                                       WallTime measured_at) {
+  if (!measurement.adoptable()) return Outcome::kUnstable;
+  cache_probes.add({measured_at, working_set, measurement.winner->best});
+  return Outcome::kAdopted;
 }
 
-const ConfirmedResult* CeilingState::adopted() const {
-  if (results.empty()) return nullptr;
-  std::vector<const ConfirmedResult*> order;
-  for (const ConfirmedResult& result : results) order.push_back(&result);
-  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->ceiling > b->ceiling; });
-  return order[std::min<std::size_t>(1, order.size() - 1)];
+std::optional<Duration> CeilingState::age(WallTime now) const {
+  constexpr Duration kFutureMax = std::chrono::hours(1);
+  constexpr Duration kUnknownAge = std::chrono::hours(24 * 365);
+  if (history.empty()) return std::nullopt;
+  const Duration since = now - history.results().back().measured_at;
+  return since < -kFutureMax ? kUnknownAge : std::max(Duration(0), since);
+}
+
+std::string ceiling_state_path(const std::string& directory) {
+  return directory + "/ceiling.json";
 }
 
 std::string ceiling_state_text(const CeilingState& state) {
   Json json = {{"version", kVersion},
-               {"identity",
-                {{"cpu_model", state.identity.cpu_model},
-                 {"kernel_release", state.identity.kernel_release},
-                 {"memory_bytes", state.identity.memory_bytes},
-                 {"llc_bytes", state.identity.llc_bytes}}},
+               {"identity", identity_to_json(state.identity)},
                // For people and scripts; loading takes it from the results.
                {"adopted", nullptr},
-               {"results", Json::array()}};
-  if (const ConfirmedResult* const adopted = state.adopted()) json["adopted"] = result_to_json(*adopted);
-  for (const ConfirmedResult& result : state.results) json["results"].push_back(result_to_json(result));
+               {"results", array_of(state.history.results())},
+               {"suspects", array_of(state.history.suspects())},
+               {"cache_probes", array_of(state.cache_probes.all())},
+               {"last", nullptr}};
+  if (const ConfirmedResult* const adopted = state.history.adopted()) json["adopted"] = to_json(*adopted);
+  if (state.last) {
+    json["last"] = {{"unix_time_ns", state.last->measured_at.ns()}, {"measurement", to_json(state.last->measurement)}};
+  }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -158,20 +191,7 @@ Result<CeilingState> parse_ceiling_state(std::string_view text) {
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return Error{ErrorCode::kInvalid, "", "not a JSON object"};
   try {
-    if (json.at("version") != kVersion)
-      return Error{ErrorCode::kUnsupported, "", "a version of the file that is not ours"};
-    CeilingState state;
-    const Json& identity = json.at("identity");
-    state.identity.cpu_model = identity.at("cpu_model").get<std::string>();
-    state.identity.kernel_release = identity.at("kernel_release").get<std::string>();
-    state.identity.memory_bytes = identity.at("memory_bytes").get<Bytes>();
-    state.identity.llc_bytes = identity.at("llc_bytes").get<Bytes>();
-    for (const Json& item : json.at("results")) {
-      ConfirmedResult result = result_from_json(item);
-      if (!possible(result)) return Error{ErrorCode::kInvalid, "", "a result that cannot be"};
-      state.add(std::move(result));
-    }
-    return state;
+    return state_from_json(json);
   } catch (const Json::exception& error) {
     return Error{ErrorCode::kInvalid, "", error.what()};
   }
@@ -180,8 +200,8 @@ Result<CeilingState> parse_ceiling_state(std::string_view text) {
 CeilingState load_ceiling_state(const std::string& directory, const ceiling::MachineIdentity& identity) {
   CeilingState fresh;
   fresh.identity = identity;
-  const std::string path = directory + kFileName;
-  const auto text = read_text(path);
+  const std::string path = ceiling_state_path(directory);
+  const auto text = read_file(path, kFileBytesMax);
   if (!text.ok()) {
     if (text.error().code != ErrorCode::kNotFound)
       log::warning("{}: the ceiling is measured afresh", text.error().message());
@@ -200,28 +220,15 @@ CeilingState load_ceiling_state(const std::string& directory, const ceiling::Mac
   return std::move(state).value();
 }
 
-Status save_ceiling_state(const std::string& directory, const CeilingState& state) {
-  const std::string path = directory + kFileName;
-  const std::string new_path = path + ".new";
-  const Descriptor folder(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() < 0) return io_error(directory);
-  {
-    const Descriptor file(::open(new_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
-    if (file.get() < 0) return io_error(new_path);
-    // Root hands it to whom the directory belongs, which is the daemon's user. Anyone else cannot, and need not.
-    struct stat owner {};
-    if (::fstat(folder.get(), &owner) == 0 && ::geteuid() == 0 &&
-        ::fchown(file.get(), owner.st_uid, owner.st_gid) != 0) {
-      return io_error(new_path);
-    }
-    if (Status status = write_text(file.get(), new_path, ceiling_state_text(state)); !status.ok()) {
-      ::unlink(new_path.c_str());
-      return status;
-    }
-  }
-  if (::rename(new_path.c_str(), path.c_str()) != 0) return io_error(path);
-  if (::fsync(folder.get()) != 0) return io_error(directory);
-  return ok_status();
+CeilingUpdate update_ceiling_state(const std::string& directory, const CeilingState& held,
+                                   const std::function<void(CeilingState&)>& change) {
+  const auto lock = FileLock::take(directory + "/ceiling.lock", kLockPatience);
+  CeilingState state = load_ceiling_state(directory, held.identity);
+  if (state.history.empty()) state = held;
+  change(state);
+  if (!lock.ok()) return CeilingUpdate{std::move(state), lock.error()};
+  Status saved = replace_file(ceiling_state_path(directory), ceiling_state_text(state));
+  return CeilingUpdate{std::move(state), std::move(saved)};
 }
 
 }  // namespace rooflined::daemon

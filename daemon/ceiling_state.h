@@ -1,57 +1,66 @@
-// What is remembered of the ceiling across restarts: the last eight confirmed results of this machine.
+// What is remembered of the ceiling across restarts: the last eight confirmed results of this machine, the suspect
+// ones, the last measurement with all its cells, and the probes for models that fit into the caches.
 //
-//   file:  ceiling.json in the state directory {version, identity, adopted, results[]}; oldest result first
+//   file:  ceiling.json in the state directory {version, identity, adopted, results[], suspects[], cache_probes[],
+//   last};
+//          oldest first. Files without the later parts are of an earlier build and load, too.
 //
-// `rooflined membw --adopt` writes it and the daemon reads it, and the other way round. A save is atomic and fsynced:
-// at any instant the file is the old one or the new one. Nothing here throws; a file that is broken, too large, of
-// another version or of another machine is an error or a fresh start, never a crash. Threads: any, one at a time for
-// each file.
+// `rooflined membw --adopt` and the daemon both write it: each reads, changes and replaces it under a lock, so that no
+// result is lost. Nothing here throws; a file that is broken, too large, of another version or of another machine is an
+// error or a fresh start, never a crash. Threads: any.
 
 #pragma once
 
+#include "collectors/ceiling/cache_probes.h"
+#include "collectors/ceiling/history.h"
 #include "collectors/ceiling/identity.h"
 #include "collectors/ceiling/measure.h"
+#include "collectors/ceiling/measurement_plan.h"
 #include "metrics/base/result.h"
 #include "metrics/base/time.h"
 #include "metrics/base/units.h"
 
-#include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 namespace rooflined::daemon {
 
-inline constexpr std::size_t kResultsKept = 8;
-
-struct ConfirmedResult {
+struct LastMeasurement {
   WallTime measured_at;
-  BytesPerSecond ceiling = 0;
-  BytesPerSecond median = 0;
-  std::string kernel;
-  unsigned threads = 0;
-  Bytes working_set = 0;
-  bool cache_inflated = false;
-
-  double median_to_best() const { return ceiling > 0 ? median / ceiling : 0; }
+  ceiling::Measurement measurement;
 };
-
-// Requires: measurement.adoptable().
-ConfirmedResult confirmed_result(const ceiling::Measurement& measurement, WallTime measured_at);
 
 struct CeilingState {
   ceiling::MachineIdentity identity;
-  std::vector<ConfirmedResult> results;  // oldest first, at most kResultsKept
+  ceiling::History history;
+  ceiling::CacheProbes cache_probes;
+  std::optional<LastMeasurement> last;  // whatever its verdict
 
-  void add(ConfirmedResult result);
-  // The second highest of the results kept: the highest is often a lucky one. Of one result, that one.
-  const ConfirmedResult* adopted() const;
+  // What a measurement means for the ceiling: kAdopted, kSuspect or kUnstable.
+  ceiling::Outcome take(const ceiling::Measurement& measurement, WallTime measured_at);
+  // One at the size of a model: kAdopted or kUnstable.
+  ceiling::Outcome take_cache_probe(Bytes working_set, const ceiling::Measurement& measurement, WallTime measured_at);
+  // Of the newest result that counts; absent without any. A year where it lies in the future: a clock was wrong then,
+  // or is now.
+  std::optional<Duration> age(WallTime now) const;
 };
 
-// The results in `directory` where they are those of `identity`, else none of them. What was wrong with the file, or
-// with the machine, is one log line; a missing file is none.
+std::string ceiling_state_path(const std::string& directory);
+
+// The state in `directory` where it is that of `identity`, else an empty one. What was wrong with the file, or with the
+// machine, is one log line; a missing file is none.
 CeilingState load_ceiling_state(const std::string& directory, const ceiling::MachineIdentity& identity);
-Status save_ceiling_state(const std::string& directory, const CeilingState& state);
+
+struct CeilingUpdate {
+  CeilingState state;
+  Status saved;
+};
+// Changes the file: what it holds now, or `held` where that is nothing of this machine, then `change`. The changed
+// state comes back even where it could not be saved.
+CeilingUpdate update_ceiling_state(const std::string& directory, const CeilingState& held,
+                                   const std::function<void(CeilingState&)>& change);
 
 // The text of the file; separate for tests and the fuzz target.
 std::string ceiling_state_text(const CeilingState& state);

@@ -1,6 +1,7 @@
 // rooflined membw: measures the memory-bandwidth ceiling once, and shows everything that was measured.
 
 #include "daemon/ceiling_state.h"
+#include "daemon/clock.h"
 #include "daemon/commands.h"
 #include "daemon/measurement_json.h"
 #include "daemon/probe.h"
@@ -106,12 +107,18 @@ void print_table(const ceiling::Measurement& measured) {
 }
 
 Result<CeilingState> adopt(const ceiling::Measurement& measured, const std::string& directory) {
-  const auto now = std::chrono::duration_cast<Duration>(std::chrono::system_clock::now().time_since_epoch());
-  CeilingState state = load_ceiling_state(directory, ceiling::read_identity("/"));
-  state.add(confirmed_result(measured, WallTime(now)));
-  const Status saved = save_ceiling_state(directory, state);
-  if (!saved.ok()) return saved.error();
-  return state;
+  CeilingState fresh;
+  fresh.identity = ceiling::read_identity("/");
+  CeilingUpdate update =
+      update_ceiling_state(directory, fresh, [&](CeilingState& state) { state.take(measured, wall_now()); });
+  if (!update.saved.ok()) return update.saved.error();
+  return std::move(update.state);
+}
+
+void print_adopted(const ceiling::History& history) {
+  fmt::print("adopted      {} (second highest of the last {} here){}\n",
+             gigabytes_per_second(history.adopted()->ceiling), history.results().size(),
+             history.suspects().empty() ? "" : "; one result waits for a second one that agrees");
 }
 
 int report(const Arguments& arguments, const ceiling::Measurement& measured) {
@@ -120,12 +127,8 @@ int report(const Arguments& arguments, const ceiling::Measurement& measured) {
   if (arguments.adopt && measured.adoptable()) {
     const auto state = adopt(measured, arguments.state_directory);
     if (!state.ok()) return failed(state.error().message(), 1);
-    const BytesPerSecond adopted = state->adopted()->ceiling;
-    json["adopted_bytes_per_second"] = adopted;
-    if (!arguments.json) {
-      fmt::print("adopted      {} (second highest of the last {} here)\n", gigabytes_per_second(adopted),
-                 state->results.size());
-    }
+    json["adopted_bytes_per_second"] = state->history.adopted()->ceiling;
+    if (!arguments.json) print_adopted(state->history);
   }
   if (arguments.json) fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   return measured.adoptable() ? 0 : 1;

@@ -63,6 +63,7 @@ std::vector<TargetSettings> target_settings(const config::Config& settings) {
         one.device = Device::kGpu;
         break;
     }
+    one.numa_nodes = target.numa_nodes;
     if (target.rated_bytes_per_second) one.gpu_bandwidth = target.gpus * *target.rated_bytes_per_second;
     all.push_back(one);
   }

@@ -4,6 +4,7 @@
 #include "metrics/base/utf8.h"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -263,10 +264,33 @@ Device Targets::device_of(const Target& target) const {
   return options_.gpu_present ? Device::kAuto : Device::kCpu;
 }
 
+// Of the nodes that the engine is pinned to; the whole machine's where one of them was not measured.
+std::optional<BytesPerSecond> Targets::ram_bandwidth_of(const Target& target,
+                                                        std::optional<BytesPerSecond> ceiling) const {
+  const std::vector<int>& pinned = target.settings.numa_nodes;
+  BytesPerSecond sum = 0;
+  std::size_t found = 0;
+  for (const ceiling::NodeResult& node : memory_nodes_) {
+    if (std::find(pinned.begin(), pinned.end(), node.node) == pinned.end()) continue;
+    sum += node.best;
+    ++found;
+  }
+  return found > 0 && found == pinned.size() ? std::optional(sum) : ceiling;
+}
+
+BytesPerSecond Targets::ram_decode_rate() const {
+  constexpr Duration kSpan = std::chrono::seconds(10);
+  BytesPerSecond sum = 0;
+  for (const auto& [endpoint, target] : targets_) {
+    if (device_of(*target) == Device::kCpu) sum += target->books->decode_rate(kSpan).value_or(0);
+  }
+  return sum;
+}
+
 std::optional<BytesPerSecond> Targets::bandwidth_of(const Target& target, std::optional<BytesPerSecond> ceiling) const {
   switch (device_of(target)) {
     case Device::kCpu:
-      return ceiling;
+      return ram_bandwidth_of(target, ceiling);
     case Device::kGpu:
       return target.settings.gpu_bandwidth;
     case Device::kAuto:
@@ -296,6 +320,8 @@ TargetSnapshot Targets::snapshot_of(const Target& target, std::optional<BytesPer
     snapshot.bandwidth.reset();
   } else if (device_of(target) == Device::kAuto) {
     snapshot.caveats.emplace_back("offload");
+  } else if (device_of(target) == Device::kCpu && !target.settings.numa_nodes.empty()) {
+    snapshot.caveats.emplace_back("numa_bound");
   }
   return snapshot;
 }
@@ -331,8 +357,11 @@ std::vector<TargetSnapshot> Targets::snapshots(std::optional<BytesPerSecond> cei
 std::vector<NodeRatioSnapshot> Targets::node_ratios(const std::vector<TargetSnapshot>& targets) {
   std::vector<NodeRatioSnapshot> ratios;
   for (const TargetSnapshot& target : targets) {
+    // What the caches serve is no load on the memory.
+    const bool from_cache =
+        std::find(target.caveats.begin(), target.caveats.end(), "cache_assisted") != target.caveats.end();
     for (const WindowSnapshot& window : target.windows) {
-      if (!window.decode_bandwidth_ratio) continue;
+      if (!window.decode_bandwidth_ratio || from_cache) continue;
       const auto same = std::find_if(ratios.begin(), ratios.end(), [&](const NodeRatioSnapshot& ratio) {
         return ratio.window == window.window && ratio.memory == target.memory;
       });

@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include "collectors/ceiling/measure.h"
 #include "metrics/engine_books.h"
 #include "metrics/exchange.h"
 #include "metrics/snapshot.h"
@@ -35,6 +36,7 @@ struct TargetSettings {
   bool speculates = false;
   Device device = Device::kAuto;
   std::optional<BytesPerSecond> gpu_bandwidth;  // all GPUs together, rated
+  std::vector<int> numa_nodes;                  // that the engine is pinned to; empty: all
 };
 
 // What asking the server brought. Fields that it did not tell are empty.
@@ -95,6 +97,10 @@ class Targets final : public ExchangeSink {
   std::size_t exchanges_in_flight() const { return waiting_.size() + owner_.size(); }
   // Exchanges that were left out because targets_max was reached.
   std::uint64_t exchanges_refused() const { return exchanges_refused_; }
+  // What the memory nodes deliver one by one: the bandwidth of targets that are pinned to some of them.
+  void set_memory_nodes(std::vector<ceiling::NodeResult> nodes) { memory_nodes_ = std::move(nodes); }
+  // Decode bytes per second of the RAM-bound targets together, over the last ten seconds that are settled.
+  BytesPerSecond ram_decode_rate() const;
   // A target that reads its weights from RAM exists.
   bool ram_bound_exists() const;
 
@@ -148,6 +154,7 @@ class Targets final : public ExchangeSink {
   void name(Target& target);
   TargetSettings settings_of(std::uint16_t port) const;
   Device device_of(const Target& target) const;
+  std::optional<BytesPerSecond> ram_bandwidth_of(const Target& target, std::optional<BytesPerSecond> ceiling) const;
   std::optional<BytesPerSecond> bandwidth_of(const Target& target, std::optional<BytesPerSecond> ceiling) const;
   TargetSnapshot snapshot_of(const Target& target, std::optional<BytesPerSecond> ceiling) const;
   static TargetSnapshot retired_snapshot(const Target& target, const Retired& retired);
@@ -159,6 +166,7 @@ class Targets final : public ExchangeSink {
   std::unordered_map<ExchangeId, ExchangeBegin> waiting_;  // not recognised yet
   std::unordered_map<ExchangeId, Owner> owner_;
   std::map<Endpoint, Endpoint> aliases_;  // other addresses of a target's listener
+  std::vector<ceiling::NodeResult> memory_nodes_;
   LineTime now_ = LineTime::min();
   std::uint64_t exchanges_refused_ = 0;
 };

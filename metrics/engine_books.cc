@@ -3,6 +3,7 @@
 #include "metrics/engine_books.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 namespace rooflined {
@@ -15,8 +16,9 @@ constexpr double kLearningRate = 1.0 / 16;
 // n of a request, or prompts in a list: far above what engines accept, and a bound on what a response can make us keep.
 constexpr std::size_t kSequencesPerExchangeMax = 256;
 
+// At least what decode_rate() looks back.
 Duration longest(const std::vector<WindowSpan>& windows) {
-  Duration span = RollingWindow::kSlice;
+  Duration span = std::chrono::seconds(10);
   for (const WindowSpan& window : windows) span = std::max(span, window.span);
   return span;
 }

@@ -94,6 +94,9 @@ class EngineBooks final : private LedgerSink {
 
   // Counters, histograms, gauges, windows and the caveats that follow from them. Names and the server are the caller's.
   TargetSnapshot snapshot(std::optional<BytesPerSecond> bandwidth) const;
+  // Decode bytes per second over the last `span` that is settled, at most ten seconds; absent while the geometry is
+  // unknown or so much has not passed.
+  std::optional<BytesPerSecond> decode_rate(Duration span) const;
   const Finished& finished() const { return finished_; }
   Settled settled() const;
 

@@ -40,6 +40,12 @@ WindowSnapshot EngineBooks::window_snapshot(const WindowSpan& span, std::optiona
   return snapshot;
 }
 
+std::optional<BytesPerSecond> EngineBooks::decode_rate(Duration span) const {
+  const RollingWindow::View view = window_.view(ledger_.settled_until(), span, began_);
+  if (geometry_ == nullptr || view.seconds < to_seconds(span)) return std::nullopt;
+  return std::max(0.0, view.sums.bytes) / view.seconds;
+}
+
 std::vector<std::string> EngineBooks::caveats() const {
   std::vector<std::string> reasons;
   if (options_.windows.empty()) return reasons;

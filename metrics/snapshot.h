@@ -117,6 +117,25 @@ struct CeilingCellSnapshot {
   BytesPerSecond best = 0;
   BytesPerSecond median = 0;
   bool stable = false;
+  std::vector<BytesPerSecond> samples;  // in the order in which they were taken
+};
+
+// The last measurement, whatever came of it.
+struct CeilingMeasurementSnapshot {
+  WallTime measured_at;
+  std::string verdict;  // "confirmed", "unstable", …
+  Bytes working_set = 0;
+  std::vector<CeilingCellSnapshot> cells;
+  std::optional<CeilingCellSnapshot> confirmation;  // the winner's fresh repetitions
+  std::vector<std::string> warnings;
+};
+
+// A confirmed result that counts.
+struct CeilingResultSnapshot {
+  WallTime measured_at;
+  BytesPerSecond bytes_per_second = 0;
+  std::string kernel;
+  unsigned threads = 0;
 };
 
 struct CeilingSnapshot {
@@ -131,7 +150,7 @@ struct CeilingSnapshot {
   bool stable = false;
   bool suspect = false;
   bool stale = false;
-  std::vector<CeilingCellSnapshot> cells;  // of the last measurement
+  std::vector<CeilingResultSnapshot> results;  // the adopted one is the second highest; oldest first
 };
 
 struct CaptureSnapshot {
@@ -158,6 +177,7 @@ struct Snapshot {
   std::vector<TargetSnapshot> targets;  // by name
   std::vector<NodeRatioSnapshot> node_ratios;
   std::optional<CeilingSnapshot> ceiling;
+  std::optional<CeilingMeasurementSnapshot> ceiling_last;
   std::array<std::uint64_t, 4> ceiling_measurements{};  // adopted, unstable, suspect, aborted
   HistogramSnapshot ceiling_abort_latency;              // kAbortLatencyBounds
   std::optional<bool> idle;                             // absent where nothing waits for an idle window

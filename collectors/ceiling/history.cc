@@ -14,17 +14,6 @@ bool agree(const ConfirmedResult& a, const ConfirmedResult& b) {
   return less >= kAgreeing * more;
 }
 
-std::optional<BytesPerSecond> sum_of_nodes(const ConfirmedResult& result, const std::vector<int>& nodes) {
-  BytesPerSecond sum = 0;
-  for (const int wanted : nodes) {
-    const auto found = std::find_if(result.nodes.begin(), result.nodes.end(),
-                                    [wanted](const NodeResult& node) { return node.node == wanted; });
-    if (found == result.nodes.end()) return std::nullopt;
-    sum += found->best;
-  }
-  return nodes.empty() ? std::nullopt : std::optional(sum);
-}
-
 }  // namespace
 
 ConfirmedResult confirmed_result(const Measurement& measurement, WallTime measured_at) {
@@ -91,11 +80,11 @@ const ConfirmedResult* History::adopted() const {
   return order[std::min<std::size_t>(1, order.size() - 1)];
 }
 
-std::optional<BytesPerSecond> History::of_nodes(const std::vector<int>& nodes) const {
-  for (auto result = results_.rbegin(); result != results_.rend(); ++result) {
-    if (const auto sum = sum_of_nodes(*result, nodes)) return sum;
-  }
-  return std::nullopt;
+const std::vector<NodeResult>& History::nodes() const {
+  static const std::vector<NodeResult> kNone;
+  const auto newest = std::find_if(results_.rbegin(), results_.rend(),
+                                   [](const ConfirmedResult& result) { return !result.nodes.empty(); });
+  return newest == results_.rend() ? kNone : newest->nodes;
 }
 
 }  // namespace rooflined::ceiling

@@ -59,8 +59,8 @@ class History {
 
   // The second highest of the results kept; of one result, that one.
   const ConfirmedResult* adopted() const;
-  // What these memory nodes deliver together, by the newest result that measured all of them.
-  std::optional<BytesPerSecond> of_nodes(const std::vector<int>& nodes) const;
+  // The memory nodes one by one, by the newest result that measured them; empty on a machine with one.
+  const std::vector<NodeResult>& nodes() const;
   // Oldest first, at most kResultsKept.
   const std::vector<ConfirmedResult>& results() const { return results_; }
   // A high and a low one at most.

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace rooflined::metrics_export {
 
 namespace {
@@ -43,10 +45,16 @@ std::string number(const std::optional<double>& value, int decimals, double scal
   return value ? fmt::format("{:.{}f}", *value * scale, decimals) : std::string(kAbsent);
 }
 
-std::string mbu_text(const WindowSnapshot& window, bool ceiling_exceeded) {
+bool has_caveat(const TargetSnapshot& target, std::string_view reason) {
+  return std::find(target.caveats.begin(), target.caveats.end(), reason) != target.caveats.end();
+}
+
+std::string mbu_text(const WindowSnapshot& window, const TargetSnapshot& target) {
   if (!window.mbu_ratio) return std::string(kAbsent);
-  if (ceiling_exceeded || *window.mbu_ratio > 1) return "at or above the measured ceiling";
-  return fmt::format("{:.1f} %", *window.mbu_ratio * 100);
+  const bool cached = has_caveat(target, "cache_assisted");
+  if (*window.mbu_ratio > 1 && cached) return "partly served from cache";
+  if (*window.mbu_ratio > 1 || target.ceiling_exceeded) return "at or above the measured ceiling";
+  return fmt::format("{:.1f} %{}", *window.mbu_ratio * 100, cached ? ", partly served from cache" : "");
 }
 
 std::string target_row(const std::string& name, const TargetSnapshot& target, bool capture_up) {
@@ -60,7 +68,7 @@ std::string target_row(const std::string& name, const TargetSnapshot& target, bo
   const auto itl = window.itl_seconds ? std::optional<double>(window.itl_seconds->mean) : std::nullopt;
   row += fmt::format("<td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=text>{}</td></tr>\n",
                      number(window.tokens_per_second, 1), number(itl, 1, 1e3), number(window.batch_size, 2),
-                     number(window.context_tokens, 0), mbu_text(window, target.ceiling_exceeded), caveats);
+                     number(window.context_tokens, 0), mbu_text(window, target), caveats);
   return row;
 }
 
@@ -68,7 +76,8 @@ std::string ceiling_line(const Snapshot& snapshot) {
   if (!snapshot.ceiling) return "<p>No ceiling is adopted yet: MBU is absent until one is.</p>\n";
   const CeilingSnapshot& ceiling = *snapshot.ceiling;
   return fmt::format("<p>Ceiling {:.1f} GB/s, {}{}{}.</p>\n", ceiling.bytes_per_second * 1e-9, escaped(ceiling.source),
-                     ceiling.stale ? ", stale" : "", ceiling.suspect ? ", the last measurement is suspect" : "");
+                     ceiling.stale ? ", stale" : "",
+                     ceiling.suspect ? ", waiting for a second measurement that agrees" : "");
 }
 
 std::string table(const Snapshot& snapshot) {

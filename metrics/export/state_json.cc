@@ -140,6 +140,31 @@ json to_json(const TargetSnapshot& target, const std::string& name, bool capture
   return object;
 }
 
+json to_json(const CeilingCellSnapshot& cell) {
+  json object = json::object();
+  put(object, "kernel", cell.kernel);
+  put(object, "threads", cell.threads);
+  put(object, "best", cell.best);
+  put(object, "median", cell.median);
+  put(object, "stable", cell.stable);
+  json& samples = object["samples"] = json::array();
+  for (const BytesPerSecond sample : cell.samples) samples.push_back(sample);
+  return object;
+}
+
+json to_json(const CeilingMeasurementSnapshot& last) {
+  json object = json::object();
+  put(object, "measured_at", to_seconds(last.measured_at.since_epoch()));
+  put(object, "verdict", last.verdict);
+  put(object, "working_set_bytes", last.working_set);
+  json& cells = object["cells"] = json::array();
+  for (const CeilingCellSnapshot& cell : last.cells) cells.push_back(to_json(cell));
+  if (last.confirmation) object["confirmation"] = to_json(*last.confirmation);
+  json& warnings = object["warnings"] = json::array();
+  for (const std::string& warning : last.warnings) warnings.push_back(to_label(warning));
+  return object;
+}
+
 json to_json(const CeilingSnapshot& ceiling) {
   json object = json::object();
   put(object, "source", ceiling.source);
@@ -155,14 +180,13 @@ json to_json(const CeilingSnapshot& ceiling) {
     put(object, "suspect", ceiling.suspect);
   }
   put(object, "stale", ceiling.stale);
-  json& cells = object["cells"] = json::array();
-  for (const CeilingCellSnapshot& cell : ceiling.cells) {
-    json& out = cells.emplace_back(json::object());
-    put(out, "kernel", cell.kernel);
-    put(out, "threads", cell.threads);
-    put(out, "best", cell.best);
-    put(out, "median", cell.median);
-    put(out, "stable", cell.stable);
+  json& results = object["results"] = json::array();
+  for (const CeilingResultSnapshot& result : ceiling.results) {
+    json& out = results.emplace_back(json::object());
+    put(out, "measured_at", to_seconds(result.measured_at.since_epoch()));
+    put(out, "bytes_per_second", result.bytes_per_second);
+    put(out, "kernel", result.kernel);
+    put(out, "threads", result.threads);
   }
   return object;
 }
@@ -200,6 +224,7 @@ json to_json(const Snapshot& snapshot) {
     put(out, "ratio", node.ratio);
   }
   if (snapshot.ceiling) object["ceiling"] = to_json(*snapshot.ceiling);
+  if (snapshot.ceiling_last) object["ceiling_last"] = to_json(*snapshot.ceiling_last);
   object["ceiling_measurements"] = by_name(kMeasurementNames, snapshot.ceiling_measurements);
   object["ceiling_abort_latency"] = to_json(snapshot.ceiling_abort_latency, kAbortLatencyBounds);
   if (snapshot.idle) put(object, "idle", *snapshot.idle);

@@ -75,6 +75,7 @@ rated_bytes_per_second = 3.35e12
 kv_cache_type = "q8_0,f16"
 expert_skew = 0.8
 speculative = true
+numa_nodes = [0, 2]
 identify = true
 identify_token_file = "/t2"
 dense_bytes_per_pass = 1000000
@@ -112,6 +113,7 @@ kv_bytes_per_token = 0
   target.kv_cache_type = "q8_0,f16";
   target.expert_skew = 0.8;
   target.speculative = true;
+  target.numa_nodes = {0, 2};
   target.identify = true;
   target.identify_token_file = "/t2";
   target.dense_bytes_per_pass = 1e6;
@@ -169,6 +171,11 @@ TEST_CASE("one fault each, with its place and what would be right") {
       {"[[target]]\nname = \"a\"\nport = 1\ndevice = \"cpu\"\ngpus = 2\n",
        "f:5:8: gpus has no meaning with device = \"cpu\""},
       {"[[target]]\nname = \"a\"\nport = 1\nexpert_skew = 1.5\n", "f:4:15: 1.5 is not between 0.01 and 1"},
+      {"[[target]]\nname = \"a\"\nport = 1\nnuma_nodes = [0, -1]\n",
+       "f:4:18: expected the number of a NUMA node, 0 to 1023"},
+      {"[[target]]\nname = \"a\"\nport = 1\nnuma_nodes = [1, 1]\n", "f:4:18: node 1 is listed twice"},
+      {"[[target]]\nname = \"a\"\nport = 1\nnuma_nodes = 1\n",
+       "f:4:14: expected an array of NUMA node numbers, as in [0]"},
       {"[[target]]\nname = \"a\"\nport = 1\nspeculative = \"yes\"\n",
        "f:4:15: expected \"auto\", true or false, got a string"},
       {"[[target]]\nname = \"a\"\nport = 1\n[[target]]\nname = \"a\"\nport = 2\n",

@@ -202,10 +202,37 @@ TEST_CASE("targets on the same memory add up") {
   b.windows[0].decode_bandwidth_ratio = 0.3;
   TargetSnapshot c = a;
   c.memory = "gpu";
-  const auto ratios = Targets::node_ratios({a, b, c});
+  TargetSnapshot cached = a;  // no load on the memory
+  cached.caveats = {"cache_assisted"};
+  const auto ratios = Targets::node_ratios({a, b, c, cached});
   REQUIRE(ratios.size() == 2);
   CHECK(ratios[0].ratio == Approx(0.5));
   CHECK(ratios[1].memory == "gpu");
+}
+
+TEST_CASE("an engine pinned to memory nodes has their bandwidth, and a caveat") {
+  Targets::Options options;
+  TargetSettings pinned;
+  pinned.port = 8080;
+  pinned.numa_nodes = {1};
+  TargetSettings elsewhere = pinned;
+  elsewhere.port = 8081;
+  elsewhere.numa_nodes = {1, 5};
+  options.settings = {pinned, elsewhere};
+  Bench bench(options);
+  bench.exchange(1, endpoint(8080), 0, ServerFamily::kLlamaCpp);
+  bench.exchange(2, endpoint(8081), 0, ServerFamily::kLlamaCpp);
+  bench.exchange(3, endpoint(8082), 0, ServerFamily::kLlamaCpp);
+  bench.targets.advance_to(at_ms(4000));
+  bench.targets.set_memory_nodes({{0, 60e9, 59e9, true}, {1, 40e9, 39e9, true}});
+  const auto snapshots = bench.targets.snapshots(100e9);
+  REQUIRE(snapshots.size() == 3);
+  CHECK(snapshots[0].bandwidth == 40e9);
+  CHECK(snapshots[0].caveats == std::vector<std::string>{"numa_bound"});
+  CHECK(snapshots[1].bandwidth == 100e9);  // node 5 was not measured
+  CHECK(snapshots[1].caveats == std::vector<std::string>{"numa_bound"});
+  CHECK(snapshots[2].bandwidth == 100e9);
+  CHECK(snapshots[2].caveats.empty());
 }
 
 TEST_CASE("the number of targets is bounded, and what exceeds it leaves nothing behind") {

@@ -12,6 +12,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!state.ok()) return 0;
   // What was accepted is written again, and that is accepted too.
   const auto again = parse_ceiling_state(ceiling_state_text(*state));
-  if (!again.ok() || again->results.size() != state->results.size()) __builtin_trap();
+  if (!again.ok() || again->history.results().size() != state->history.results().size()) __builtin_trap();
   return 0;
 }

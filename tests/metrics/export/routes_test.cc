@@ -138,4 +138,10 @@ TEST_CASE("the page shows figures, escapes names, and never more than the ceilin
   page = fixture.get("/").body;
   CHECK(contains(page, "at or above the measured ceiling"));
   CHECK_FALSE(contains(page, "104"));
+  snapshot.targets[0].caveats.emplace_back("cache_assisted");
+  snapshot.targets[0].ceiling_exceeded = false;
+  fixture.snapshot = std::make_shared<const Snapshot>(snapshot);
+  page = fixture.get("/").body;
+  CHECK(contains(page, "<td>partly served from cache</td>"));
+  CHECK_FALSE(contains(page, "at or above"));
 }

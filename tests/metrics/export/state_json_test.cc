@@ -33,10 +33,14 @@ TEST_CASE("a full snapshot as JSON") {
   CHECK(target["windows"][0]["itl_seconds"]["p99"] == 0.125);
   CHECK(state["node_ratios"][0]["memory"] == "ram");
   CHECK(state["ceiling"]["last_success"] == 1699996400.25);
-  CHECK(state["ceiling"]["cells"][1]["kernel"] == "copy");
+  CHECK(state["ceiling"]["results"][0]["bytes_per_second"] == 2.8e10);
+  CHECK(state["ceiling_last"]["cells"][1]["kernel"] == "copy");
+  CHECK(state["ceiling_last"]["cells"][0]["samples"][1] == 2.75e10);
+  CHECK(state["ceiling_last"]["confirmation"]["best"] == 2.8e10);
+  CHECK(state["ceiling_last"]["verdict"] == "confirmed");
   CHECK(state["ceiling_measurements"]["aborted"] == 2);
   CHECK(state["idle"] == false);
-  CHECK(state["idle_blocked"]["exchanges"] == true);
+  CHECK(state["idle_blocked"]["requests"] == true);
   CHECK(state["capture"]["flows_ignored"]["tls"] == 4);
   CHECK(state["collectors"][0]["name"] == "tap");
 }
