@@ -105,6 +105,19 @@ Geometry cache_only(const ModelFile& model, const model::KvCacheTypes& types) {
   return *model::make_geometry(copy, types);
 }
 
+// Tokens per second of all sequences together: a pass makes one for each, and reads the weights and every cache.
+std::optional<double> tokens_per_second_bound(const ModelFile& model, const Geometry& geometry,
+                                              const InspectOptions& options) {
+  if (!options.bandwidth || !model.weights_known || !model.kv_known) return std::nullopt;
+  const double pass = geometry.weight_bytes(options.batch).total() + options.batch * geometry.kv_bytes(options.context);
+  if (pass <= 0) return std::nullopt;
+  return options.batch * *options.bandwidth / pass;
+}
+
+std::string text_or_unknown(bool known, std::string text) {
+  return known ? std::move(text) : "unknown";
+}
+
 }  // namespace
 
 Json inspect_json(const ModelFile& model, const InspectOptions& options) {
@@ -132,6 +145,10 @@ Json inspect_json(const ModelFile& model, const InspectOptions& options) {
   json["context"] = number(options.context);
   json["kv_bytes_read"] = number_if(model.kv_known, geometry.kv_bytes(options.context));
   json["state_bytes_per_sequence"] = number_if(model.kv_known, geometry.state_bytes_per_sequence);
+  if (options.bandwidth) {
+    json["bandwidth_bytes_per_second"] = number(*options.bandwidth);
+    json["tokens_per_second_bound"] = optional_number(tokens_per_second_bound(model, geometry, options));
+  }
   json["streamed_bytes"] = number_if(weights, model.streamed_bytes);
   json["tensor_bytes"] = model.tensor_bytes;
   json["file_bytes"] = model.file_bytes;
@@ -162,6 +179,9 @@ std::string inspect_table(const ModelFile& model, const InspectOptions& options)
                                    : fmt::format("{:.0f} B for a token ({}); {} read at a context of {:g}",
                                                  geometry.kv_bytes_per_token(), kv_type_names(options.kv_cache_types),
                                                  scaled(geometry.kv_bytes(options.context), "B"), options.context));
+  if (const auto bound = tokens_per_second_bound(model, geometry, options)) {
+    line("at most", fmt::format("{:.1f} tokens/s at {}", *bound, scaled(*options.bandwidth, "B/s")));
+  }
   for (const model::TypeShare& part : model.composition) {
     line(&part == model.composition.data() ? "layers" : "",
          fmt::format("{:<8}{:>6.1f} %  {}", part.type, 100 * part.share, scaled(static_cast<double>(part.bytes), "B")));
@@ -169,6 +189,28 @@ std::string inspect_table(const ModelFile& model, const InspectOptions& options)
   if (model.bits_per_weight) line("bits/weight", fmt::format("{:.2f}", *model.bits_per_weight));
   if (!model.composition.empty()) line("label", label_text(model));
   for (const std::string& warning : model.warnings) line("warning", warning);
+  return out;
+}
+
+std::string inspect_comparison(const std::vector<std::string>& names, const std::vector<ModelFile>& models,
+                               const InspectOptions& options) {
+  constexpr std::string_view kColumns = "{:<40} {:>10} {:>10} {:>10} {:>10} {:>8} {:>9} {:>6} {:>10}\n";
+  std::string out = fmt::format(fmt::runtime(kColumns), "model", "file", "parameters", "a pass", "KV/token", "head",
+                                "on label", "bits", "tokens/s");
+  for (std::size_t at = 0; at < models.size() && at < names.size(); ++at) {
+    const ModelFile& model = models[at];
+    const Geometry geometry = cache_only(model, options.kv_cache_types);
+    const double pass = geometry.weight_bytes(options.batch).total();
+    const std::optional<double> bound = tokens_per_second_bound(model, geometry, options);
+    out += fmt::format(
+        fmt::runtime(kColumns), names[at], scaled(static_cast<double>(model.file_bytes), "B"),
+        scaled(model.parameters_total, ""), text_or_unknown(model.weights_known, scaled(pass, "B")),
+        text_or_unknown(model.kv_known, scaled(geometry.kv_bytes_per_token(), "B")),
+        text_or_unknown(model.weights_known, fmt::format("{:.1f} %", 100 * geometry.head_bytes / std::max(pass, 1.0))),
+        model.on_label_share ? fmt::format("{:.1f} %", 100 * *model.on_label_share) : "-",
+        model.bits_per_weight ? fmt::format("{:.2f}", *model.bits_per_weight) : "-",
+        bound ? fmt::format("{:.1f}", *bound) : "-");
+  }
   return out;
 }
 

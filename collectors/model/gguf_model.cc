@@ -100,6 +100,7 @@ class Description {
     switch (use.role) {
       case TensorRole::kEmbedding:
         embedding_bytes_ = tensor.bytes;
+        embedding_parameters_ = elements;
         has_embedding_ = true;
         break;
       case TensorRole::kLookup:
@@ -111,6 +112,8 @@ class Description {
         has_head_ = has_head_ || tensor.name == "output.weight";
         model_.head_bytes += tensor.bytes;
         model_.dense_bytes += tensor.bytes;
+        model_.head_parameters += elements;
+        model_.dense_parameters += elements;
         break;
       case TensorRole::kExpert:
         add_experts(use.chunk_expert ? chunk_experts_[use.block] : experts_[use.block],
@@ -125,8 +128,11 @@ class Description {
         break;
       }
       case TensorRole::kRepeating:
-      case TensorRole::kConstant:
       case TensorRole::kOther:
+        model_.dense_parameters += elements;
+        model_.dense_bytes += tensor.bytes;
+        break;
+      case TensorRole::kConstant:
         model_.dense_bytes += tensor.bytes;
         break;
     }
@@ -150,9 +156,14 @@ class Description {
       model_.tied_embeddings = true;
       model_.head_bytes += embedding_bytes_;
       model_.dense_bytes += embedding_bytes_;
+      model_.head_parameters += embedding_parameters_;
+      model_.dense_parameters += embedding_parameters_;
     }
     if (!has_head_ && !has_embedding_)
       weights_unknown("bytes per pass not known: no output.weight and no token_embd.weight");
+    if (const std::string_view other = not_a_decoder_architecture(architecture_); !other.empty()) {
+      weights_unknown(fmt::format("bytes per pass not known: {} is {}", model_.architecture, other));
+    }
     if (repeating_tensors_ == 0) weights_unknown("bytes per pass not known: no repeating layers (blk.N) in the file");
     if (foreign_bytes_ > 0) {
       warn(fmt::format("{} bytes belong to an encoder or a vision tower and are not read in decode", foreign_bytes_));
@@ -224,6 +235,7 @@ class Description {
     GgufCache cache = gguf_cache(metadata_, architecture_, left_out_);
     model_.kv_known = cache.known;
     model_.kv_layers = std::move(cache.layers);
+    model_.state_bytes_per_sequence = cache.state_bytes;
     for (std::string& text : cache.warnings) warn(to_label(text, 512));
   }
 
@@ -246,6 +258,7 @@ class Description {
   bool has_embedding_ = false;
   bool clamped_ = false;
   Bytes embedding_bytes_ = 0;
+  double embedding_parameters_ = 0;
   Bytes foreign_bytes_ = 0;
   std::uint64_t repeating_tensors_ = 0;
   std::map<std::uint64_t, BlockExperts> experts_;

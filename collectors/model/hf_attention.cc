@@ -17,7 +17,6 @@ constexpr auto kKvHeads =
 constexpr auto kHeadDim = std::to_array<std::string_view>({"head_dim", "attention_head_dim", "kv_channels", "d_head"});
 constexpr auto kWindow =
     std::to_array<std::string_view>({"sliding_window", "sliding_window_size", "attention_window_size", "window_size"});
-constexpr double kWindowMax = 1e12;
 
 bool on(HfConfig& config, const Switch& either) {
   return either.key.empty() ? either.otherwise : config.flag({either.key}, either.otherwise);
@@ -102,8 +101,7 @@ void set_reach(LayerContext& layer, LayerCache& cache) {
   if (layer_type(layer).find("chunked") != std::string::npos) {
     cache.chunk = static_cast<std::uint64_t>(layer.config.number_or({"attention_chunk_size"}, 8192));
   } else if (is_windowed(layer)) {
-    cache.window =
-        static_cast<std::uint64_t>(std::min(layer.config.number(kWindow, layer.layer).value_or(0), kWindowMax));
+    cache.window = static_cast<std::uint64_t>(layer.config.number_or(kWindow, 0, layer.layer));
   }
 }
 

@@ -16,7 +16,7 @@ using nlohmann::json;
 
 constexpr std::size_t kValuesMax = 200'000;
 constexpr int kDepthMax = 32;
-constexpr double kNumberMax = 1e12;
+constexpr double kNumberMax = 1e9;
 
 // Where multimodal models keep their language model; a path for those that nest it twice.
 constexpr std::array<std::string_view, 10> kTextParts = {"text_config",

@@ -70,7 +70,7 @@ class HfConfig {
 
   // Whether the key is there and not null (class defaults aside).
   bool has(Keys keys) const { return find(keys) != nullptr; }
-  // A number in [0, 1e12]; of a list the element of `layer`.
+  // A number in [0, 1e9]; of a list the element of `layer`.
   std::optional<double> number(Keys keys, std::size_t layer = 0);
   double number_or(Keys keys, double otherwise, std::size_t layer = 0) {
     return number(keys, layer).value_or(otherwise);

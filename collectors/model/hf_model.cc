@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -123,13 +122,13 @@ class ConfigDescription {
     model_.dense_parameters = layout_.outer_matrices + layout_.outer_vectors + layout_.head_read;
     model_.head_parameters = layout_.head_read;
     for (std::size_t index = 0; index < layout_.layers.size(); ++index) dense += add_layer(index);
-    model_.dense_bytes = static_cast<Bytes>(std::llround(dense + head));
-    model_.head_bytes = static_cast<Bytes>(std::llround(head));
+    model_.dense_bytes = whole_bytes(dense + head);
+    model_.head_bytes = whole_bytes(head);
     double streamed = dense + head;
     for (const ExpertLayers& group : model_.expert_layers) {
       streamed += static_cast<double>(group.layers * group.experts) * group.bytes_per_expert;
     }
-    model_.streamed_bytes = static_cast<Bytes>(std::llround(streamed));
+    model_.streamed_bytes = whole_bytes(streamed);
     for (std::string& warning : layout_.warnings) warn(std::move(warning));
   }
 

@@ -7,14 +7,6 @@
 #include <utility>
 
 namespace rooflined::model {
-namespace {
-
-Bytes whole(double bytes) {
-  return static_cast<Bytes>(std::llround(bytes));
-}
-
-}  // namespace
-
 CheckpointWeights::CheckpointWeights(const Layout* layout, double packed_bits)
     : layout_(layout), packed_bits_(packed_bits) {
   if (layout_ == nullptr) return;
@@ -80,7 +72,7 @@ void CheckpointWeights::finish_head(ModelFile& model, double& dense) const {
   }
   if (!stored) model.tied_embeddings = true;
   const Sum& head = stored ? head_ : embedding_;
-  model.head_bytes = whole(head.bytes);
+  model.head_bytes = whole_bytes(head.bytes);
   model.head_parameters = head.parameters;
   dense += head.bytes;
   model.dense_parameters = dense_.parameters + head.parameters;
@@ -121,7 +113,8 @@ void CheckpointWeights::finish_composition(ModelFile& model) const {
   }
   model.composition.clear();
   if (all.bytes == 0) return;
-  for (const auto& [type, sum] : types_) model.composition.push_back({type, whole(sum.bytes), sum.bytes / all.bytes});
+  for (const auto& [type, sum] : types_)
+    model.composition.push_back({type, whole_bytes(sum.bytes), sum.bytes / all.bytes});
   std::stable_sort(model.composition.begin(), model.composition.end(),
                    [](const TypeShare& a, const TypeShare& b) { return a.bytes > b.bytes; });
   if (all.parameters > 0) model.bits_per_weight = all.bytes * 8 / all.parameters;
@@ -138,13 +131,14 @@ void CheckpointWeights::finish(ModelFile& model) const {
   double streamed = dense;
   finish_experts(model, streamed);
   finish_composition(model);
-  model.dense_bytes = whole(dense);
-  model.streamed_bytes = whole(streamed);
-  model.tensor_bytes = whole(all_bytes_);
+  model.dense_bytes = whole_bytes(dense);
+  model.streamed_bytes = whole_bytes(streamed);
+  model.tensor_bytes = whole_bytes(all_bytes_);
   model.stored_wide = wide_bytes_ > dense / 2;
   if (repeated_ > 0) model.warnings.push_back(fmt::format("{} tensors are there twice, and counted once", repeated_));
   if (left_out_.bytes > 0) {
-    model.warnings.push_back(fmt::format("{} bytes are not read by a plain decode pass ({})", whole(left_out_.bytes),
+    model.warnings.push_back(fmt::format("{} bytes are not read by a plain decode pass ({})",
+                                         whole_bytes(left_out_.bytes),
                                          next_token_part_ ? "next-token prediction" : "encoders, buffers"));
   }
   if (told > 0 && std::abs(model.parameters_total - told) > kDifferenceMax * told) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace rooflined::model {
@@ -25,6 +26,11 @@ Result<KvCacheTypes> parse_kv_cache_types(std::string_view text) {
   const Result<const GgmlType*> value = cache_type(text.substr(comma + 1));
   if (!value) return value.error();
   return KvCacheTypes{*key, *value};
+}
+
+Bytes whole_bytes(double bytes) {
+  constexpr double kMax = 4611686018427387904.0;  // 2^62
+  return bytes > 0 ? static_cast<Bytes>(std::min(std::round(bytes), kMax)) : 0;
 }
 
 void add_kv_layers(std::vector<KvLayers>& groups, const KvLayers& one) {
@@ -58,9 +64,9 @@ void convert_weights(ModelFile& model, double bits) {
     group.bytes_per_expert = group.parameters_per_expert * bits / 8;
     streamed += static_cast<double>(group.layers * group.experts) * group.bytes_per_expert;
   }
-  model.head_bytes = static_cast<Bytes>(std::llround(head));
-  model.dense_bytes = static_cast<Bytes>(std::llround(dense));
-  model.streamed_bytes = static_cast<Bytes>(std::llround(streamed));
+  model.head_bytes = whole_bytes(head);
+  model.dense_bytes = whole_bytes(dense);
+  model.streamed_bytes = whole_bytes(streamed);
   model.stored_wide = false;
 }
 

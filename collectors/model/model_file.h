@@ -40,6 +40,9 @@ struct KvLayers {
   double index_elements = 0;  // read of every token, to choose the `window` tokens of sparse attention
 };
 
+// A computed number of bytes as an integer, within what one can be: shapes come from outside.
+Bytes whole_bytes(double bytes);
+
 // Adds one layer to the group of its like.
 void add_kv_layers(std::vector<KvLayers>& groups, const KvLayers& one);
 void add_expert_layers(std::vector<ExpertLayers>& groups, const ExpertLayers& one);
