@@ -89,6 +89,11 @@ class CacheReader {
     for (std::uint64_t block = 0; block < *blocks; ++block) {
       if (blocks_left_out.count(block) > 0) continue;
       const bool recurrent = is_recurrent(block);
+      if (recurrent && state_bytes() <= 0) {
+        unknown(fmt::format("KV cache not known: block {} of {} is recurrent, and the size of its state is not told",
+                            block, architecture_));
+        return std::move(cache_);
+      }
       if (recurrent) cache_.state_bytes += state_bytes();
       if (attends(block, recurrent) && !add_block(block)) return std::move(cache_);
     }

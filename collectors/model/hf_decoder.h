@@ -118,7 +118,7 @@ struct Mamba2Sizes {
   bool projection_bias = false;
   bool convolution_bias = true;
 };
-void add_mamba1(LayerContext& layer, bool inner_norms);
+void add_mamba1(LayerContext& layer, double inner, bool inner_norms);
 void add_mamba2(LayerContext& layer, const Mamba2Sizes& sizes);
 void add_gated_delta_net(LayerContext& layer);
 void add_kimi_delta_attention(LayerContext& layer);

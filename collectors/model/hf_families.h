@@ -45,6 +45,10 @@ void feed_gemma4(LayerContext& layer);
 void extra_gemma4(LayerContext& layer);
 void outside_gemma4(HfConfig& config, const DecoderFamily& family, const DecoderSizes& sizes, Layout& layout);
 
+// hf_compressed.cc
+void mix_deepseek_v4(LayerContext& layer);
+void outside_deepseek_v4(HfConfig& config, const DecoderFamily& family, const DecoderSizes& sizes, Layout& layout);
+
 // hf_unusual.cc: one of a kind.
 void mix_falcon(LayerContext& layer);
 void extra_stablelm(LayerContext& layer);

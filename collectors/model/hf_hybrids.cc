@@ -65,7 +65,7 @@ void mix_jamba(LayerContext& layer) {
   if (attends) {
     add_attention(layer);
   } else {
-    add_mamba1(layer, true);
+    add_mamba1(layer, layer.sizes.hidden * config.number_or({"mamba_expand"}, 2), true);
   }
 }
 

@@ -163,8 +163,9 @@ class ConfigDescription {
       warn(fmt::format("{} experts for each token of {}: taken as all of them", experts.per_token, experts.experts));
     }
     const double each = experts.matrices + experts.vectors;
-    const double bytes =
-        experts.matrices * bytes_each(name + "mlp.experts.0.gate_proj") + experts.vectors * stored_bytes_;
+    const double matrix_bytes =
+        quantisation_.expert_bits > 0 ? quantisation_.expert_bits / 8 : bytes_each(name + "mlp.experts.0.gate_proj");
+    const double bytes = experts.matrices * matrix_bytes + experts.vectors * stored_bytes_;
     model_.parameters_total += experts.experts * each;
     model_.parameters_active += used * each;
     add_expert_layers(model_.expert_layers, {1, static_cast<std::uint64_t>(experts.experts), used, bytes, each});

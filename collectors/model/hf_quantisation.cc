@@ -197,6 +197,9 @@ HfQuantisation read_quantisation(const HfConfig& config) {
   if (quantisation.method.empty())
     quantisation.method = object->contains("quant_algo") ? "modelopt" : "of an unknown kind";
   read_method(quantisation, *object);
+  if (const json* type = config.find({"expert_dtype"}); type != nullptr && type->is_string() && *type == "fp4") {
+    quantisation.expert_bits = 4 + 8.0 / 32;
+  }
   if (quantisation.known && !quantisation.method.empty())
     quantisation.packed_bits = std::floor(quantisation.weight_bits);
   add_left_out(quantisation, *object);

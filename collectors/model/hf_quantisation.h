@@ -17,6 +17,7 @@ struct HfQuantisation {
   std::string method;                 // "fp8", "awq", …; empty: none
   bool known = true;                  // false: the method does not say how many bits
   double weight_bits = 16;            // of one weight of a converted module, its scales and zero points included
+  double expert_bits = 0;             // of routed experts where they differ; 0: like the others
   double packed_bits = 4;             // of one weight where a checkpoint packs several into an element
   std::vector<std::string> left_out;  // module names, globs ("*"), as in the config; patterns already expanded
   bool experts_only = false;

@@ -15,11 +15,10 @@ double convolution_state(double channels, double kernel) {
 
 }  // namespace
 
-void add_mamba1(LayerContext& layer, bool inner_norms) {
+void add_mamba1(LayerContext& layer, double inner, bool inner_norms) {
   HfConfig& config = layer.config;
   LayerParts& parts = layer.parts;
   const double hidden = layer.sizes.hidden;
-  const double inner = hidden * config.number_or({"mamba_expand", "expand", "ssm_cfg.expand"}, 2);
   const double state = config.number_or({"mamba_d_state", "state_size", "d_state", "ssm_cfg.d_state"}, 16);
   const double kernel = config.number_or({"mamba_d_conv", "conv_kernel", "d_conv", "ssm_cfg.d_conv"}, 4);
   const double rank = config.number_or({"mamba_dt_rank", "time_step_rank", "dt_rank"}, std::ceil(hidden / 16));

@@ -8,7 +8,9 @@
 namespace rooflined::model {
 
 void mix_mamba(LayerContext& layer) {
-  add_mamba1(layer, false);
+  // Falcon's config has an expansion that its own width contradicts: the width is the one that holds.
+  const double expanded = layer.sizes.hidden * layer.config.number_or({"expand", "ssm_cfg.expand"}, 2);
+  add_mamba1(layer, layer.config.number_or({"intermediate_size"}, expanded), false);
 }
 
 void mix_mamba2(LayerContext& layer) {

@@ -5,6 +5,8 @@
 #include "collectors/model/hf_model.h"
 #include "tests/support/catch.h"
 
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -98,6 +100,21 @@ TEST_CASE("published models have their published parameters, caches and reads") 
     if (!row.at("tied").empty()) CHECK(model.tied_embeddings == (row.at("tied") == "yes"));
   }
   CHECK(computed == 53);
+}
+
+TEST_CASE("families beside the published ones have the parameter counts of their checkpoints") {
+  std::ifstream file(std::string(ROOFLINED_TEST_DATA) + "/hf/families.jsonl");
+  std::size_t models = 0;
+  for (std::string line; std::getline(file, line); ++models) {
+    const auto json = nlohmann::json::parse(line);
+    INFO(json["model"]);
+    const auto model = describe_config(json["config"].dump(), "config.json");
+    REQUIRE(model.ok());
+    CHECK(model->weights_known);
+    CHECK(model->kv_known);
+    CHECK(model->parameters_total == json["parameters_total"].get<double>());
+  }
+  CHECK(models > 50);
 }
 
 TEST_CASE("models stored in 16 bit read two bytes for each parameter; quantised and 32-bit ones their own") {
