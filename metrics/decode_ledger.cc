@@ -1,4 +1,5 @@
-// Order and membership: which sequences are in decode at which time. Billing is in decode_ledger_billing.cc.
+// Order and membership: which sequences are in decode at which time. Bursts, billing and what comes late are in files
+// of their own: decode_ledger_bursts.cc, _billing.cc, _totals.cc.
 
 #include "metrics/decode_ledger.h"
 
@@ -44,15 +45,9 @@ void DecodeLedger::loss_everywhere(LineTime at) {
   enqueue({.at = at, .kind = Kind::kLossEverywhere});
 }
 
-void DecodeLedger::end(SequenceId sequence, LineTime at, Outcome outcome, std::optional<std::uint64_t> total,
-                       std::optional<LineTime> finished_at) {
-  enqueue({.at = at,
-           .kind = Kind::kEnd,
-           .outcome = outcome,
-           .has_total = total.has_value(),
-           .id = sequence,
-           .value = static_cast<double>(total.value_or(0)),
-           .finished_at = finished_at.value_or(LineTime::min())});
+void DecodeLedger::end(SequenceId sequence, LineTime at, Outcome outcome, const SequenceTotal& known) {
+  known_.emplace(++known_next_, known);
+  enqueue({.at = at, .kind = Kind::kEnd, .outcome = outcome, .id = sequence, .known = known_next_});
 }
 
 void DecodeLedger::enqueue(const Input& input) {
@@ -152,33 +147,56 @@ void DecodeLedger::apply_begin(const Input& input) {
 void DecodeLedger::apply_tokens(const Input& input) {
   Sequence* sequence = find(input.id);
   if (sequence == nullptr) return;
-  sequence->recent[sequence->events++ % sequence->recent.size()] = input.at;
+  const TokenGroup event{input.at, input.value, input.frames, input.source};
   if (!sequence->started) {
-    sequence->started = true;
-    sequence->first = sequence->last = input.at;
-    sequence->first_tokens = sequence->counted = sequence->settled = input.value;
-    enter(*sequence, input.at);
-    prefill_over(sequence->exchange, input.at);
-    sink_.on_first_tokens(input.at, input.value);
-    if (input.source == TokenSource::kExactLive) {
-      sink_.on_source(input.source, input.value, input.at, input.at);
-    } else {
-      sequence->estimated += input.value;
-    }
+    start(*sequence, event);
+  } else if (!sequence->in_decode) {
+    come_back(*sequence, event);
   } else {
-    LineTime a = sequence->last;
-    if (!sequence->in_decode) {
-      // It comes back: billed by the pace of who overtook it (or its own), not by the time that it was away.
-      if (sequence->resume_interval > Duration(0)) {
-        a = std::max(a, input.at - from_seconds(to_seconds(sequence->resume_interval) * input.value));
-      }
-      a = std::min(std::max(a, settled_until_), input.at);
-      enter(*sequence, a);
-    }
-    add_interval(*sequence, a, input.at, input.value, input.frames, input.source);
+    add_event(*sequence, event);
     in_decode_.splice(in_decode_.end(), in_decode_, sequence->place);
   }
   overtake_others(*sequence);
+  if (verdict_ == SpeculationEvidence::Verdict::kSpeculates) found_speculating();
+}
+
+void DecodeLedger::note_event(Sequence& sequence, LineTime at) {
+  sequence.recent[sequence.events++ % sequence.recent.size()] = at;
+}
+
+void DecodeLedger::count(Sequence& sequence, const TokenGroup& event) {
+  sequence.last = event.at;
+  sequence.counted += event.tokens;
+  if (event.source != TokenSource::kExactLive) sequence.estimated += event.tokens;
+}
+
+// The first token event: output tokens only.
+void DecodeLedger::start(Sequence& sequence, const TokenGroup& event) {
+  sequence.started = true;
+  sequence.first = sequence.burst_from = first_tokens_last_ = event.at;
+  sequence.first_tokens = sequence.settled = event.tokens;
+  note_event(sequence, event.at);
+  count(sequence, event);
+  enter(sequence, event.at);
+  prefill_over(sequence.exchange, event.at);
+  sink_.on_first_tokens(event.at, event.tokens);
+  if (event.source == TokenSource::kExactLive) sink_.on_source(event.source, event.tokens, event.at, event.at);
+}
+
+// It is billed by the pace of who overtook it (or its own), not by the time that it was away.
+void DecodeLedger::come_back(Sequence& sequence, const TokenGroup& event) {
+  LineTime a = sequence.last;
+  if (sequence.resume_interval > Duration(0)) {
+    const double intervals = options_.speculates ? 1 : event.tokens;
+    a = std::max(a, event.at - from_seconds(to_seconds(sequence.resume_interval) * intervals));
+  }
+  a = std::min(std::max(a, settled_until_), event.at);
+  note_event(sequence, event.at);
+  count(sequence, event);
+  enter(sequence, a);
+  add_interval(sequence, a, event, options_.speculates ? 1 : event.tokens);
+  sequence.bursts += 1;
+  sequence.burst_from = event.at;
 }
 
 void DecodeLedger::enter(Sequence& sequence, LineTime at) {
@@ -188,6 +206,7 @@ void DecodeLedger::enter(Sequence& sequence, LineTime at) {
 }
 
 void DecodeLedger::leave_quietly(Sequence& sequence) {
+  end_bursts(sequence);
   membership_.add(std::max(sequence.last, settled_until_), -1);
   in_decode_.erase(sequence.place);
   sequence.in_decode = false;
@@ -200,7 +219,7 @@ void DecodeLedger::leave(Sequence& sequence, DecodeExit exit, Duration resume_in
 }
 
 void DecodeLedger::overtake_others(const Sequence& sequence) {
-  if (sequence.events <= kOvertakenAfter) return;
+  if (sequence.events <= Sequence::kOvertakenAfter) return;
   const LineTime fifth_last = sequence.recent[sequence.events % sequence.recent.size()];
   while (in_decode_.front() != &sequence && in_decode_.front()->last < fifth_last) {
     Sequence& overtaken = *in_decode_.front();
@@ -209,43 +228,43 @@ void DecodeLedger::overtake_others(const Sequence& sequence) {
   }
 }
 
-void DecodeLedger::add_interval(Sequence& sequence, LineTime a, LineTime b, double tokens, std::uint32_t frames,
-                                TokenSource source) {
-  sequence.last = b;
-  sequence.interval_last = b - a;
-  sequence.counted += tokens;
-  if (source != TokenSource::kExactLive) sequence.estimated += tokens;
+void DecodeLedger::add_interval(Sequence& sequence, LineTime a, const TokenGroup& event, double passes) {
+  sequence.interval_last = event.at - a;
   ++sequence.pending;
-  const Pending pending{&sequence, a, b, tokens, frames, source};
-  if (pending_.empty() || pending_.back().b <= b) {
+  const Pending pending{&sequence, a, event.at, event.tokens, passes, event.frames, event.source};
+  if (pending_.empty() || pending_.back().b <= pending.b) {
     pending_.push_back(pending);
   } else {
-    const auto after = std::upper_bound(pending_.begin(), pending_.end(), b,
+    const auto after = std::upper_bound(pending_.begin(), pending_.end(), pending.b,
                                         [](LineTime at, const Pending& other) { return at < other.b; });
     pending_.insert(after, pending);
   }
 }
 
 void DecodeLedger::apply_end(const Input& input) {
+  const auto known = known_.extract(input.known);
   Sequence* sequence = find(input.id);
   if (sequence == nullptr) return;
-  if (input.has_total) sequence->total = input.value;
+  sequence->known = known.mapped();
   sequence->outcome = input.outcome;
-  // A token without a frame of its own (the stop token): the finish frame has its time.
-  const bool unseen_token = input.has_total && sequence->whole && sequence->in_decode &&
-                            input.value - sequence->counted >= 1 && input.finished_at > sequence->last;
-  if (unseen_token) {
-    add_interval(*sequence, sequence->last, input.finished_at, 1, 1, TokenSource::kExactFinal);
-  }
-  if (!sequence->started && input.has_total && sequence->whole) {
+  if (sequence->known.draft_tokens.value_or(0) > 0) found_speculating();
+  const std::optional<std::uint64_t>& total = sequence->known.tokens;
+  if (total && sequence->whole && !sequence->started) {
     // Nothing of it was seen on the way (not streamed): its tokens are known, its passes are not.
     sequence->first = sequence->last = input.at;
-    sequence->counted = sequence->estimated = input.value;
-    sink_.on_first_tokens(input.at, input.value);
+    sequence->counted = sequence->estimated = static_cast<double>(*total);
+    sink_.on_first_tokens(input.at, sequence->counted);
+  } else if (total && sequence->whole && sequence->in_decode) {
+    // A token without a frame of its own (the stop token): the finish frame has its time.
+    const LineTime finished_at = sequence->known.finished_at.value_or(LineTime::min());
+    if (static_cast<double>(*total) - sequence->counted >= 1 && finished_at > sequence->last) {
+      add_event(*sequence, TokenGroup{finished_at, 1, 1, TokenSource::kExactFinal});
+    }
   }
   if (sequence->in_decode) leave_quietly(*sequence);
   sequence->closed = true;
   if (sequence->pending == 0) close(*sequence);
+  if (verdict_ == SpeculationEvidence::Verdict::kSpeculates) found_speculating();
 }
 
 void DecodeLedger::forget_old_steps() {
@@ -254,6 +273,9 @@ void DecodeLedger::forget_old_steps() {
   LineTime limit = settled_until_;
   if (!in_decode_.empty()) limit = std::min(limit, in_decode_.front()->last);
   for (const Pending& pending : pending_) limit = std::min(limit, pending.a);
+  if (options_.speculates) {
+    for (const Sequence* sequence : in_decode_) limit = std::min(limit, sequence->burst_from);
+  }
   membership_.forget_before(limit);
   prefilling_.forget_before(limit);
   steps_kept_ = membership_.size() + prefilling_.size();

@@ -10,22 +10,22 @@
 #pragma once
 
 #include "metrics/base/time.h"
+#include "metrics/decode_sequence.h"
 #include "metrics/exchange.h"
 #include "metrics/geometry.h"
 #include "metrics/interval_record.h"
+#include "metrics/speculation_evidence.h"
 #include "metrics/step_integral.h"
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <list>
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 namespace rooflined {
-
-using SequenceId = std::uint64_t;
 
 // Ways out of decode that are not the end of the sequence; each is counted.
 enum class DecodeExit : std::uint8_t {
@@ -61,7 +61,7 @@ class DecodeLedger {
  public:
   struct Options {
     double replicas = 1;      // R: decode batches in flight behind the port
-    bool speculates = false;  // a burst is one pass
+    bool speculates = false;  // a burst is one pass; found out where it is not said
     Duration reorder_age = std::chrono::milliseconds(250);
     Duration stall_max = std::chrono::seconds(2);  // how long an open sequence can hold back settling
     Duration silence_max = std::chrono::seconds(30);
@@ -75,7 +75,8 @@ class DecodeLedger {
 
   // Bytes are billed from here on; nullptr: none are.
   void set_geometry(std::shared_ptr<const Geometry> geometry) { geometry_ = std::move(geometry); }
-  void set_speculates(bool speculates) { options_.speculates = speculates; }
+  // Said, or found out: a burst is one pass.
+  bool speculates() const { return options_.speculates; }
 
   // A request waits for its first token (prefill) from `at` until its first token event or end.
   void request(ExchangeId exchange, LineTime at);
@@ -88,8 +89,8 @@ class DecodeLedger {
   void loss(SequenceId sequence, LineTime at);
   // The kernel dropped packets: every sequence may have lost some.
   void loss_everywhere(LineTime at);
-  void end(SequenceId sequence, LineTime at, Outcome outcome, std::optional<std::uint64_t> total,
-           std::optional<LineTime> finished_at);
+  // `known` is what is known of the sequence at its end; its choice is not looked at.
+  void end(SequenceId sequence, LineTime at, Outcome outcome, const SequenceTotal& known);
 
   // Requires: `now` never goes back.
   void advance_to(LineTime now);
@@ -109,62 +110,31 @@ class DecodeLedger {
     TokenSource source = TokenSource::kEstimated;
     Outcome outcome = Outcome::kOk;
     bool whole = true;
-    bool has_total = false;
     std::uint32_t frames = 1;
     std::uint64_t id = 0;        // sequence, or exchange
     std::uint64_t exchange = 0;  // of kBegin
-    double value = 0;            // tokens, prompt, total
-    LineTime finished_at = LineTime::min();
+    double value = 0;            // tokens, prompt
+    std::size_t known = 0;       // of kEnd: key of what is known
   };
 
-  // What a sequence was billed: scaled when its total comes late.
-  struct Sums {
-    double tokens = 0;
-    double passes = 0;
-    double sequence_seconds = 0;
-    double busy_seconds = 0;
-    double overlap_seconds = 0;
-    double context = 0;
-    WeightBytes weights;
-    double kv_bytes = 0;
-    double billed_tokens = 0;  // with bytes
-  };
-
-  static constexpr std::size_t kOvertakenAfter = 4;
-
-  struct Sequence {
-    SequenceId id = 0;
-    ExchangeId exchange = 0;
-    bool whole = true;  // its first token was seen and its flow lost nothing
-    bool in_decode = false;
-    bool closed = false;
-    bool started = false;  // had its first token event
-    double prompt_tokens = 0;
-    double first_tokens = 0;
-    double counted = 0;    // output tokens, pending intervals included
-    double estimated = 0;  // those of them that no counter confirmed yet
-    double settled = 0;    // output tokens before the next interval to settle
-    LineTime first;
-    LineTime last;
-    double batch_last = 0;  // B of its last settled interval, 0: none
-    Duration interval_last{0};
-    Duration resume_interval{0};  // billed when it comes back
-    std::uint32_t pending = 0;
-    std::array<LineTime, kOvertakenAfter + 1> recent;  // times of its last token events, a ring
-    std::uint64_t events = 0;
-    Sums sums;
-    Outcome outcome = Outcome::kOk;
-    std::optional<double> total;
-    std::list<Sequence*>::iterator place;  // in in_decode_
-  };
+  using Sequence = DecodeSequence;
 
   struct Pending {
     Sequence* sequence;
     LineTime a;
     LineTime b;
     double tokens;
+    double passes;  // p
     std::uint32_t frames;
     TokenSource source;
+  };
+
+  // A sequence that closed before it was decided whether its engine speculates.
+  struct Undecided {
+    LineTime first;
+    LineTime last;
+    double bursts;
+    DecodeSequence::Sums sums;
   };
 
   void enqueue(const Input& input);
@@ -179,12 +149,27 @@ class DecodeLedger {
   void leave(Sequence& sequence, DecodeExit exit, Duration resume_interval);
   void leave_quietly(Sequence& sequence);
   void overtake_others(const Sequence& sequence);
-  void add_interval(Sequence& sequence, LineTime a, LineTime b, double tokens, std::uint32_t frames,
-                    TokenSource source);
+  void start(Sequence& sequence, const TokenGroup& event);
+  void come_back(Sequence& sequence, const TokenGroup& event);
+  static void note_event(Sequence& sequence, LineTime at);
+  static void count(Sequence& sequence, const TokenGroup& event);
+  void add_event(Sequence& sequence, const TokenGroup& event);
+  void add_to_burst(Sequence& sequence, const TokenGroup& event);
+  void split_head(Sequence& sequence);
+  void end_burst(Sequence& sequence);
+  void end_bursts(Sequence& sequence);
+  void found_speculating();
+  void count_bursts_once(Sequence& sequence);
+  void keep_undecided(const Sequence& sequence);
+  void add_interval(Sequence& sequence, LineTime a, const TokenGroup& event, double passes);
+  LineTime final_until(LineTime edge) const;
   void settle(LineTime edge);
   void bill(const Pending& pending);
   void close(Sequence& sequence);
   void correct_total(Sequence& sequence, double missing);
+  void correct_accepted(Sequence& sequence);
+  IntervalRecord pass_correction(const DecodeSequence::Sums& sums, double passes, double verified) const;
+  void correct_passes(Sequence& sequence, double passes, double verified);
   void forget_old_steps();
   Sequence* find(SequenceId id);
 
@@ -192,7 +177,9 @@ class DecodeLedger {
   LedgerSink& sink_;
   std::shared_ptr<const Geometry> geometry_;
 
-  std::deque<Input> inputs_;  // ascending in time, ties in order of arrival
+  std::deque<Input> inputs_;                              // ascending in time, ties in order of arrival
+  std::unordered_map<std::size_t, SequenceTotal> known_;  // of the ends among them
+  std::size_t known_next_ = 0;
   LineTime edge_ = LineTime::min();
   LineTime settled_until_ = LineTime::min();
 
@@ -203,6 +190,11 @@ class DecodeLedger {
   StepIntegral membership_{StepIntegral::Kind::kValue};  // n(t)
   StepIntegral prefilling_{StepIntegral::Kind::kIndicator};
   std::size_t steps_kept_ = 0;
+
+  SpeculationEvidence evidence_;
+  SpeculationEvidence::Verdict verdict_ = SpeculationEvidence::Verdict::kUndecided;
+  std::vector<Undecided> undecided_;
+  LineTime first_tokens_last_ = LineTime::min();  // of any sequence: a prefill ended
 };
 
 }  // namespace rooflined

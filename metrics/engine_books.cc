@@ -29,7 +29,6 @@ EngineBooks::EngineBooks(const Options& options, LineTime began, RecordObserver*
     : options_(options),
       began_(began),
       observer_(observer),
-      speculates_(options.ledger.speculates),
       ledger_(options.ledger, *this),
       window_(longest(options.windows)),
       characters_per_token_(kCharactersPerToken) {}
@@ -116,17 +115,11 @@ void EngineBooks::end(const ExchangeEnd& end) {
   const auto found = exchanges_.find(end.exchange);
   if (found == exchanges_.end()) return;
   Exchange& exchange = found->second;
-  if (end.draft_tokens.value_or(0) > 0 && !speculates_) {
-    speculates_ = true;
-    ledger_.set_speculates(true);
-  }
   for (const SequenceTotal& total : end.sequences) sequence_of(end.exchange, exchange, total.choice, end.at);
   for (const Sequence& sequence : exchange.sequences) {
     const auto total = std::find_if(end.sequences.begin(), end.sequences.end(),
                                     [&](const SequenceTotal& other) { return other.choice == sequence.choice; });
-    const bool known = total != end.sequences.end();
-    ledger_.end(sequence.id, end.at, end.outcome, known ? total->tokens : std::nullopt,
-                known ? total->finished_at : std::nullopt);
+    ledger_.end(sequence.id, end.at, end.outcome, total != end.sequences.end() ? *total : SequenceTotal());
   }
   ledger_.request_over(end.exchange, end.at);
   if (!exchange.joined_late) {

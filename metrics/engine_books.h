@@ -132,7 +132,6 @@ class EngineBooks final : private LedgerSink {
   LineTime began_;
   RecordObserver* observer_;
   std::shared_ptr<const Geometry> geometry_;
-  bool speculates_ = false;
   DecodeLedger ledger_;
   RollingWindow window_;
 

@@ -85,9 +85,9 @@ enum class Outcome : std::uint8_t { kOk, kAborted, kError };
 struct SequenceTotal {
   std::uint32_t choice = 0;
   // The exact number of output tokens, the unseen stop token included; nullopt where no total was on the wire.
-  std::optional<std::uint64_t> tokens;
+  std::optional<std::uint64_t> tokens = {};
   // When the frame that finished the sequence (finish_reason, stop) came, where one did.
-  std::optional<LineTime> finished_at;
+  std::optional<LineTime> finished_at = {};
   std::uint64_t characters = 0;  // of its whole text as seen
   // Draft tokens proposed and accepted for this sequence, where the server says.
   std::optional<std::uint64_t> draft_tokens = {};

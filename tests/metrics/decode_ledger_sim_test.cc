@@ -74,7 +74,7 @@ Truth run(const Engine& engine, DecodeLedger& ledger, int requests) {
         if (--sequence.left > 0) {
           still.push_back(sequence);
         } else {
-          ledger.end(sequence.id, at, Outcome::kOk, std::nullopt, at);
+          ledger.end(sequence.id, at, Outcome::kOk, {.finished_at = at});
         }
       }
     }

@@ -22,7 +22,7 @@ struct Bench {
   }
   void end(SequenceId sequence, double ms, std::optional<std::uint64_t> total = std::nullopt,
            std::optional<LineTime> finished_at = std::nullopt) {
-    ledger.end(sequence, at_ms(ms), Outcome::kOk, total, finished_at);
+    ledger.end(sequence, at_ms(ms), Outcome::kOk, {.tokens = total, .finished_at = finished_at});
   }
   // `count` tokens from `from_ms` on, one each `step_ms`.
   void stream(SequenceId sequence, double from_ms, int count, double step_ms) {

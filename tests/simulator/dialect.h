@@ -24,13 +24,15 @@ struct ServerFacts {
   std::int64_t started_at = 0;  // seconds since 1970
 };
 
-// What the frames of one response show; the engine's progress goes into the last four.
+// What the frames of one response show; the engine's progress goes into the last five.
 struct Response {
   GenerationRequest request;
   std::uint64_t id = 0;
   std::string model;
   std::int64_t created = 0;  // seconds since 1970
   std::uint64_t generated = 0;
+  std::uint64_t drafted = 0;
+  std::uint64_t accepted = 0;
   double prefill_seconds = 0;
   double decode_seconds = 0;
 };

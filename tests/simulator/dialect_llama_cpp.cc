@@ -19,15 +19,20 @@ Json timings(const Response& response) {
     return ms > 0 ? Json(static_cast<double>(tokens) * 1e3 / ms) : Json(nullptr);
   };
   const std::uint64_t intervals = std::max<std::uint64_t>(response.generated, 2) - 1;
-  return {{"cache_n", 0},
-          {"prompt_n", response.request.prompt_tokens},
-          {"prompt_ms", prompt_ms},
-          {"prompt_per_token_ms", prompt_ms / static_cast<double>(response.request.prompt_tokens)},
-          {"prompt_per_second", per_second(response.request.prompt_tokens, prompt_ms)},
-          {"predicted_n", response.generated},
-          {"predicted_ms", predicted_ms},
-          {"predicted_per_token_ms", predicted_ms / static_cast<double>(intervals)},
-          {"predicted_per_second", per_second(intervals, predicted_ms)}};
+  Json body = {{"cache_n", 0},
+               {"prompt_n", response.request.prompt_tokens},
+               {"prompt_ms", prompt_ms},
+               {"prompt_per_token_ms", prompt_ms / static_cast<double>(response.request.prompt_tokens)},
+               {"prompt_per_second", per_second(response.request.prompt_tokens, prompt_ms)},
+               {"predicted_n", response.generated},
+               {"predicted_ms", predicted_ms},
+               {"predicted_per_token_ms", predicted_ms / static_cast<double>(intervals)},
+               {"predicted_per_second", per_second(intervals, predicted_ms)}};
+  if (response.drafted > 0) {
+    body["draft_n"] = response.drafted;
+    body["draft_n_accepted"] = response.accepted;
+  }
+  return body;
 }
 
 Json close_envelope(Json body, const Response& response, bool chunk) {

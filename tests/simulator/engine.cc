@@ -11,6 +11,7 @@ Engine::Engine(EngineOptions options) : options_(std::move(options)), random_(op
   ROOFLINED_CHECK(options_.bandwidth > 0 && options_.efficiency > 0 && options_.efficiency <= 1);
   ROOFLINED_CHECK(options_.batch_max >= 1);
   ROOFLINED_CHECK(options_.prefill_tokens_per_second >= 0 && options_.overhead_seconds >= 0);
+  ROOFLINED_CHECK(options_.acceptance >= 0 && options_.acceptance <= 1);
 }
 
 bool Engine::submit(const SequenceRequest& request) {
@@ -43,7 +44,6 @@ const Step& Engine::step() {
   if (step_.prefilled > 0) ++truth_.prefill_steps;
   if (decoding > 0) {
     ++truth_.decode_passes;
-    truth_.decode_tokens += decoding;
     truth_.busy_seconds += step_.seconds;
     truth_.busy_prefill_seconds += prefill;
     truth_.busy_overhead_seconds += options_.overhead_seconds;
@@ -71,7 +71,7 @@ double Engine::decode_seconds() {
     kv += options_.geometry.kv_bytes(context);
     truth_.context_tokens += context;
   }
-  const double experts = expert_bytes(running_.size());
+  const double experts = expert_bytes(running_.size() * (1 + options_.draft_tokens));
   truth_.dense_bytes += options_.geometry.dense_bytes;
   truth_.expert_bytes += experts;
   truth_.kv_bytes += kv;
@@ -124,11 +124,26 @@ std::uint64_t Engine::admit() {
   return prompt_tokens;
 }
 
+// How many tokens the sequence gets of a decode pass.
+std::uint64_t Engine::tokens_of_pass(Running& sequence) {
+  const std::uint64_t left = sequence.request.output_tokens - sequence.generated;
+  std::uint64_t tokens = 1;
+  std::bernoulli_distribution accepted(options_.acceptance);
+  while (tokens <= options_.draft_tokens && accepted(random_)) ++tokens;
+  tokens = std::min(tokens, left);
+  sequence.drafted += options_.draft_tokens;
+  sequence.accepted += tokens - 1;
+  truth_.decode_tokens += tokens;
+  return tokens;
+}
+
 void Engine::bear(Running& sequence, double seconds) {
-  (sequence.generated == 0 ? sequence.prefill_seconds : sequence.decode_seconds) += seconds;
-  ++sequence.generated;
-  ++truth_.output_tokens;
-  step_.emissions.push_back({sequence.request.id, sequence.generated,
+  const bool decodes = sequence.generated > 0;
+  (decodes ? sequence.decode_seconds : sequence.prefill_seconds) += seconds;
+  const std::uint64_t tokens = decodes ? tokens_of_pass(sequence) : 1;
+  sequence.generated += tokens;
+  truth_.output_tokens += tokens;
+  step_.emissions.push_back({sequence.request.id, sequence.generated, tokens, sequence.drafted, sequence.accepted,
                              sequence.generated >= sequence.request.output_tokens, sequence.prefill_seconds,
                              sequence.decode_seconds});
 }

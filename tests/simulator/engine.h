@@ -36,6 +36,10 @@ struct EngineOptions {
   double prefill_tokens_per_second = 0;  // 0: prefill is free
   double overhead_seconds = 0;           // of each step
   Routing routing = Routing::kExpected;
+  // Speculative decoding: a pass verifies so many drafts of each sequence, and yields those that are accepted before
+  // the first one that is not, and one token more.
+  std::size_t draft_tokens = 0;
+  double acceptance = 0;  // of each draft, in [0, 1]
   std::uint64_t seed = 1;
   std::size_t sequences_waiting_max = 65536;
 };
@@ -51,7 +55,10 @@ struct SequenceRequest {
 // What one sequence bears at the end of a step.
 struct Emission {
   SequenceId id = 0;
-  std::uint64_t generated = 0;  // output tokens so far, this one included
+  std::uint64_t generated = 0;  // output tokens so far, these included
+  std::uint64_t tokens = 1;     // borne by this step: more than one where drafts were accepted
+  std::uint64_t drafted = 0;    // drafts of the sequence so far, and those of them that were accepted
+  std::uint64_t accepted = 0;
   bool finished = false;
   double prefill_seconds = 0;  // how long its prefill step took
   double decode_seconds = 0;   // from its first token to this one
@@ -87,7 +94,7 @@ struct Truth {
 
 class Engine {
  public:
-  // Requires: bandwidth > 0, efficiency in (0, 1], batch_max ≥ 1, prefill rate and overhead ≥ 0.
+  // Requires: bandwidth > 0, efficiency in (0, 1], batch_max ≥ 1, prefill rate and overhead ≥ 0, acceptance in [0, 1].
   explicit Engine(EngineOptions options);
 
   // False where sequences_waiting_max are waiting already.
@@ -112,6 +119,8 @@ class Engine {
   struct Running {
     SequenceRequest request;
     std::uint64_t generated = 0;
+    std::uint64_t drafted = 0;
+    std::uint64_t accepted = 0;
     double prefill_seconds = 0;
     double decode_seconds = 0;
   };
@@ -121,6 +130,7 @@ class Engine {
   double drawn_expert_bytes(std::size_t batch);
   std::size_t draw_distinct(const ExpertGroup& group, std::size_t batch);
   std::uint64_t admit();
+  std::uint64_t tokens_of_pass(Running& sequence);
   void bear(Running& sequence, double seconds);
 
   EngineOptions options_;

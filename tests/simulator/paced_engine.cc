@@ -109,10 +109,15 @@ void PacedEngine::plan(const Step& step) {
     const auto found = jobs_.find(emission.id);
     if (found == jobs_.end()) continue;
     Response& response = *found->second.response;
-    response.generated = emission.generated;
+    response.drafted = emission.drafted;
+    response.accepted = emission.accepted;
     response.prefill_seconds = emission.prefill_seconds;
     response.decode_seconds = emission.decode_seconds;
-    if (response.request.stream) {
+    // Tokens of one pass come one after the other, as llama-server sends them.
+    response.generated = emission.generated - emission.tokens;
+    while (response.generated < emission.generated) {
+      ++response.generated;
+      if (!response.request.stream) continue;
       for (std::string& bytes : dialect_.token_writes(response)) {
         writes_.push_back({emission.id, std::move(bytes), false});
       }

@@ -106,6 +106,9 @@ void add_serve_command(CLI::App& app, int& exit_status) {
   command->add_option("--overhead", engine.overhead_seconds, "Of each step: 2ms")
       ->transform(duration_unit())
       ->check(zero_or_more());
+  command->add_option("--draft-tokens", engine.draft_tokens, "Speculative decoding: drafts that a pass verifies")
+      ->check(CLI::Range(0, 64));
+  command->add_option("--acceptance", engine.acceptance, "Of each draft")->check(CLI::Range(0.0, 1.0));
   command->add_option("--dialect", arguments->options.dialect, "Whose frames")
       ->check(CLI::IsMember(dialect_names()))
       ->capture_default_str();

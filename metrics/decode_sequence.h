@@ -1,0 +1,81 @@
+// One sequence (a choice of an exchange) as the decode ledger keeps it. Plain data; ledger.md defines the terms.
+
+#pragma once
+
+#include "metrics/base/time.h"
+#include "metrics/burst_splitter.h"
+#include "metrics/exchange.h"
+#include "metrics/geometry.h"
+#include "metrics/speculation_evidence.h"
+
+#include <array>
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <vector>
+
+namespace rooflined {
+
+using SequenceId = std::uint64_t;
+
+// Tokens that came at a time: a token event, or a burst of them.
+struct TokenGroup {
+  LineTime at;
+  double tokens = 0;
+  std::uint32_t frames = 1;
+  TokenSource source = TokenSource::kEstimated;
+};
+
+struct DecodeSequence {
+  // Overtaken: another sequence had more than this many token events (bursts of one pass taken for one).
+  static constexpr std::size_t kOvertakenAfter = 4;
+
+  // What it was billed: scaled when its total comes late.
+  struct Sums {
+    double tokens = 0;
+    double own_passes = 0;  // Σ p
+    double passes = 0;      // Σ p / B
+    double sequence_seconds = 0;
+    double busy_seconds = 0;
+    double overlap_seconds = 0;
+    double context = 0;
+    WeightBytes weights;
+    double kv_bytes = 0;
+    double billed_tokens = 0;  // with bytes
+  };
+
+  SequenceId id = 0;
+  ExchangeId exchange = 0;
+  bool whole = true;  // its first token was seen and its flow lost nothing
+  bool in_decode = false;
+  bool closed = false;
+  bool started = false;  // had its first token event
+  double prompt_tokens = 0;
+  double first_tokens = 0;
+  double counted = 0;    // output tokens, pending intervals included
+  double estimated = 0;  // those of them that no counter confirmed yet
+  double settled = 0;    // output tokens before the next interval to settle
+  LineTime first;
+  LineTime last;
+  double batch_last = 0;  // B of its last settled interval, 0: none
+  Duration interval_last{0};
+  Duration resume_interval{0};  // billed when it comes back
+  std::uint32_t pending = 0;
+  std::array<LineTime, kOvertakenAfter + 1> recent;  // times of its last token events, a ring
+  std::uint64_t events = 0;
+  Sums sums;
+  Outcome outcome = Outcome::kOk;
+  SequenceTotal known;                         // at its end
+  std::list<DecodeSequence*>::iterator place;  // among those in decode
+
+  // Its bursts, whether or not the engine is known to speculate.
+  BurstSplitter splitter;
+  std::vector<TokenGroup> head;  // its first events, until the splitter knows their bursts
+  LineTime burst_from;           // where the burst's interval begins: the end of the one before
+  TokenGroup burst;              // the last one, which may still grow; no tokens: none
+  double burst_passes = 1;       // 0: it began before the engine was found to speculate, and was counted then
+  double bursts = 0;             // that ended while it was not known whether the engine speculates
+  SpeculationEvidence::Stream evidence;
+};
+
+}  // namespace rooflined
