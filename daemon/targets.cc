@@ -155,7 +155,9 @@ void Targets::on_prompt_tokens(ExchangeId exchange, std::uint64_t tokens, LineTi
 
 void Targets::on_response_id(ExchangeId, std::uint64_t, LineTime) {}
 
-void Targets::on_client_window(ExchangeId, bool, LineTime) {}
+void Targets::on_client_window(ExchangeId exchange, bool closed, LineTime at) {
+  if (EngineBooks* books = books_of(exchange)) books->client_window(exchange, closed, at);
+}
 
 void Targets::on_loss(ExchangeId exchange, LineTime at) {
   if (EngineBooks* books = books_of(exchange)) books->loss(exchange, at);

@@ -1,5 +1,5 @@
 // Order and membership: which sequences are in decode at which time. Bursts, billing and what comes late are in files
-// of their own: decode_ledger_bursts.cc, _billing.cc, _totals.cc.
+// of their own: decode_ledger_bursts.cc, _billing.cc, _hidden.cc, _totals.cc.
 
 #include "metrics/decode_ledger.h"
 
@@ -10,8 +10,8 @@ namespace rooflined {
 
 DecodeLedger::DecodeLedger(const Options& options, LedgerSink& sink) : options_(options), sink_(sink) {}
 
-void DecodeLedger::request(ExchangeId exchange, LineTime at) {
-  enqueue({.at = at, .kind = Kind::kRequest, .id = exchange});
+void DecodeLedger::request(ExchangeId exchange, LineTime at, bool streamed) {
+  enqueue({.at = at, .kind = Kind::kRequest, .flag = streamed, .id = exchange});
 }
 
 void DecodeLedger::request_over(ExchangeId exchange, LineTime at) {
@@ -20,7 +20,7 @@ void DecodeLedger::request_over(ExchangeId exchange, LineTime at) {
 
 void DecodeLedger::begin(SequenceId sequence, ExchangeId exchange, LineTime at, double prompt_tokens, bool whole) {
   enqueue(
-      {.at = at, .kind = Kind::kBegin, .whole = whole, .id = sequence, .exchange = exchange, .value = prompt_tokens});
+      {.at = at, .kind = Kind::kBegin, .flag = whole, .id = sequence, .exchange = exchange, .value = prompt_tokens});
 }
 
 void DecodeLedger::tokens(SequenceId sequence, LineTime at, std::uint32_t count, std::uint32_t frames,
@@ -39,6 +39,10 @@ void DecodeLedger::late_prompt(SequenceId sequence, LineTime at, double prompt_t
 
 void DecodeLedger::loss(SequenceId sequence, LineTime at) {
   enqueue({.at = at, .kind = Kind::kLoss, .id = sequence});
+}
+
+void DecodeLedger::client_window(SequenceId sequence, LineTime at, bool closed) {
+  enqueue({.at = at, .kind = Kind::kWindow, .flag = closed, .id = sequence});
 }
 
 void DecodeLedger::loss_everywhere(LineTime at) {
@@ -99,7 +103,9 @@ DecodeLedger::Sequence* DecodeLedger::find(SequenceId id) {
 void DecodeLedger::apply(const Input& input) {
   switch (input.kind) {
     case Kind::kRequest:
-      if (prefills_.emplace(input.id, input.at).second) prefilling_.add(input.at, 1);
+      if (prefills_.emplace(input.id, Prefill{input.at, input.flag}).second && input.flag) {
+        prefilling_.add(input.at, 1);
+      }
       return;
     case Kind::kRequestOver:
       prefill_over(input.id, input.at);
@@ -119,6 +125,9 @@ void DecodeLedger::apply(const Input& input) {
         if (sequence->in_decode) leave(*sequence, DecodeExit::kLoss, sequence->interval_last);
       }
       return;
+    case Kind::kWindow:
+      if (Sequence* sequence = find(input.id)) apply_window(*sequence, input.flag);
+      return;
     case Kind::kLossEverywhere:
       for (auto& [id, sequence] : sequences_) {
         sequence->whole = sequence->whole && sequence->closed;
@@ -132,15 +141,18 @@ void DecodeLedger::apply(const Input& input) {
 }
 
 void DecodeLedger::prefill_over(ExchangeId exchange, LineTime at) {
-  if (prefills_.erase(exchange) != 0) prefilling_.add(at, -1);
+  const auto prefill = prefills_.extract(exchange);
+  if (!prefill.empty() && prefill.mapped().streamed) prefilling_.add(at, -1);
 }
 
 void DecodeLedger::apply_begin(const Input& input) {
   auto sequence = std::make_unique<Sequence>();
   sequence->id = input.id;
   sequence->exchange = input.exchange;
-  sequence->whole = input.whole;
+  sequence->whole = input.flag;
   sequence->prompt_tokens = input.value;
+  const auto asked = prefills_.find(input.exchange);
+  sequence->requested = asked == prefills_.end() ? input.at : asked->second.at;
   sequences_.emplace(input.id, std::move(sequence));
 }
 
@@ -183,31 +195,22 @@ void DecodeLedger::start(Sequence& sequence, const TokenGroup& event) {
   if (event.source == TokenSource::kExactLive) sink_.on_source(event.source, event.tokens, event.at, event.at);
 }
 
-// It is billed by the pace of who overtook it (or its own), not by the time that it was away.
-void DecodeLedger::come_back(Sequence& sequence, const TokenGroup& event) {
-  LineTime a = sequence.last;
-  if (sequence.resume_interval > Duration(0)) {
-    const double intervals = options_.speculates ? 1 : event.tokens;
-    a = std::max(a, event.at - from_seconds(to_seconds(sequence.resume_interval) * intervals));
-  }
-  a = std::min(std::max(a, settled_until_), event.at);
-  note_event(sequence, event.at);
-  count(sequence, event);
-  enter(sequence, a);
-  add_interval(sequence, a, event, options_.speculates ? 1 : event.tokens);
-  sequence.bursts += 1;
-  sequence.burst_from = event.at;
+void DecodeLedger::step(LineTime at, std::int64_t delta) {
+  at = std::max(at, settled_until_);
+  membership_.add(at, delta);
+  everyone_.add(at, delta);
+  anyone_.add(at, delta);
 }
 
 void DecodeLedger::enter(Sequence& sequence, LineTime at) {
-  membership_.add(std::max(at, settled_until_), 1);
+  step(at, 1);
   sequence.in_decode = true;
   sequence.place = in_decode_.insert(in_decode_.end(), &sequence);
 }
 
 void DecodeLedger::leave_quietly(Sequence& sequence) {
   end_bursts(sequence);
-  membership_.add(std::max(sequence.last, settled_until_), -1);
+  step(sequence.last, -1);
   in_decode_.erase(sequence.place);
   sequence.in_decode = false;
 }
@@ -215,6 +218,8 @@ void DecodeLedger::leave_quietly(Sequence& sequence) {
 void DecodeLedger::leave(Sequence& sequence, DecodeExit exit, Duration resume_interval) {
   leave_quietly(sequence);
   sequence.resume_interval = resume_interval;
+  sequence.overtaken = exit == DecodeExit::kOvertaken;
+  sequence.client_limited = exit == DecodeExit::kClient;
   sink_.on_exit(exit);
 }
 
@@ -230,8 +235,11 @@ void DecodeLedger::overtake_others(const Sequence& sequence) {
 
 void DecodeLedger::add_interval(Sequence& sequence, LineTime a, const TokenGroup& event, double passes) {
   sequence.interval_last = event.at - a;
-  ++sequence.pending;
-  const Pending pending{&sequence, a, event.at, event.tokens, passes, event.frames, event.source};
+  add_pending({&sequence, Work::kSeen, a, event.at, event.tokens, passes, event.frames, event.source});
+}
+
+void DecodeLedger::add_pending(const Pending& pending) {
+  ++pending.sequence->pending;
   if (pending_.empty() || pending_.back().b <= pending.b) {
     pending_.push_back(pending);
   } else {
@@ -248,17 +256,12 @@ void DecodeLedger::apply_end(const Input& input) {
   sequence->known = known.mapped();
   sequence->outcome = input.outcome;
   if (sequence->known.draft_tokens.value_or(0) > 0) found_speculating();
-  const std::optional<std::uint64_t>& total = sequence->known.tokens;
-  if (total && sequence->whole && !sequence->started) {
-    // Nothing of it was seen on the way (not streamed): its tokens are known, its passes are not.
-    sequence->first = sequence->last = input.at;
-    sequence->counted = sequence->estimated = static_cast<double>(*total);
-    sink_.on_first_tokens(input.at, sequence->counted);
-  } else if (total && sequence->whole && sequence->in_decode) {
-    // A token without a frame of its own (the stop token): the finish frame has its time.
-    const LineTime finished_at = sequence->known.finished_at.value_or(LineTime::min());
-    if (static_cast<double>(*total) - sequence->counted >= 1 && finished_at > sequence->last) {
-      add_event(*sequence, TokenGroup{finished_at, 1, 1, TokenSource::kExactFinal});
+  if (sequence->whole && sequence->started) hide_first_tokens(*sequence);
+  if (sequence->whole && sequence->known.tokens) {
+    if (sequence->started) {
+      take_unseen_at_finish(*sequence);
+    } else {
+      hide_unseen(*sequence, input.at);
     }
   }
   if (sequence->in_decode) leave_quietly(*sequence);
@@ -269,16 +272,20 @@ void DecodeLedger::apply_end(const Input& input) {
 
 void DecodeLedger::forget_old_steps() {
   constexpr std::size_t kStepsMin = 1024;
-  if (membership_.size() + prefilling_.size() < 2 * steps_kept_ + kStepsMin) return;
+  // Hidden work is laid back over no more than this.
+  constexpr Duration kReachMax = std::chrono::minutes(10);
+  if (membership_.size() + prefilling_.size() + everyone_.size() < 2 * steps_kept_ + kStepsMin) return;
   LineTime limit = settled_until_;
-  if (!in_decode_.empty()) limit = std::min(limit, in_decode_.front()->last);
-  for (const Pending& pending : pending_) limit = std::min(limit, pending.a);
-  if (options_.speculates) {
-    for (const Sequence* sequence : in_decode_) limit = std::min(limit, sequence->burst_from);
+  for (const auto& [id, prefill] : prefills_) limit = std::min(limit, prefill.at);
+  for (const auto& [id, sequence] : sequences_) {
+    if (sequence->started && !sequence->closed) {
+      limit = std::min(limit, std::min(sequence->last, sequence->burst_from));
+    }
   }
-  membership_.forget_before(limit);
-  prefilling_.forget_before(limit);
-  steps_kept_ = membership_.size() + prefilling_.size();
+  for (const Pending& pending : pending_) limit = std::min(limit, pending.a);
+  limit = std::max(limit, settled_until_ - kReachMax);
+  for (StepIntegral* steps : {&membership_, &prefilling_, &everyone_, &anyone_}) steps->forget_before(limit);
+  steps_kept_ = membership_.size() + prefilling_.size() + everyone_.size();
 }
 
 }  // namespace rooflined

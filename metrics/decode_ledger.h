@@ -14,6 +14,7 @@
 #include "metrics/exchange.h"
 #include "metrics/geometry.h"
 #include "metrics/interval_record.h"
+#include "metrics/pace_history.h"
 #include "metrics/speculation_evidence.h"
 #include "metrics/step_integral.h"
 
@@ -32,6 +33,7 @@ enum class DecodeExit : std::uint8_t {
   kOvertaken,  // another sequence had more than four token events since its last one
   kLoss,       // its flow lost bytes, or the kernel dropped packets
   kSilence,    // 30 s without a token event
+  kClient,     // its client's receive window closed
 };
 
 struct ClosedSequence {
@@ -78,8 +80,9 @@ class DecodeLedger {
   // Said, or found out: a burst is one pass.
   bool speculates() const { return options_.speculates; }
 
-  // A request waits for its first token (prefill) from `at` until its first token event or end.
-  void request(ExchangeId exchange, LineTime at);
+  // A request waits for its first token (prefill) from `at` until its first token event or end. Where it is not
+  // streamed nobody sees its first token: its wait is no prefill to be told from decode.
+  void request(ExchangeId exchange, LineTime at, bool streamed = true);
   void request_over(ExchangeId exchange, LineTime at);
 
   // A sequence appears. `whole` is false where its first token was not seen (joined late).
@@ -87,6 +90,8 @@ class DecodeLedger {
   void tokens(SequenceId sequence, LineTime at, std::uint32_t count, std::uint32_t frames, TokenSource source);
   void late_prompt(SequenceId sequence, LineTime at, double prompt_tokens);
   void loss(SequenceId sequence, LineTime at);
+  // The client's receive window closed, or opened again.
+  void client_window(SequenceId sequence, LineTime at, bool closed);
   // The kernel dropped packets: every sequence may have lost some.
   void loss_everywhere(LineTime at);
   // `known` is what is known of the sequence at its end; its choice is not looked at.
@@ -102,14 +107,24 @@ class DecodeLedger {
   std::size_t sequences_in_decode() const { return in_decode_.size(); }
 
  private:
-  enum class Kind : std::uint8_t { kRequest, kRequestOver, kBegin, kTokens, kPrompt, kLoss, kLossEverywhere, kEnd };
+  enum class Kind : std::uint8_t {
+    kRequest,
+    kRequestOver,
+    kBegin,
+    kTokens,
+    kPrompt,
+    kLoss,
+    kWindow,
+    kLossEverywhere,
+    kEnd
+  };
 
   struct Input {
     LineTime at;
     Kind kind = Kind::kTokens;
     TokenSource source = TokenSource::kEstimated;
     Outcome outcome = Outcome::kOk;
-    bool whole = true;
+    bool flag = true;  // kRequest: streamed, kBegin: whole, kWindow: closed
     std::uint32_t frames = 1;
     std::uint64_t id = 0;        // sequence, or exchange
     std::uint64_t exchange = 0;  // of kBegin
@@ -119,14 +134,27 @@ class DecodeLedger {
 
   using Sequence = DecodeSequence;
 
+  // How an interval came to be known, and so what it is billed.
+  enum class Work : std::uint8_t {
+    kSeen,
+    kHidden,         // laid back: `a` is the earliest that it can have begun
+    kClientLimited,  // sent into a closed window: laid back as well, without passes of its own
+  };
+
   struct Pending {
     Sequence* sequence;
+    Work work;
     LineTime a;
     LineTime b;
     double tokens;
     double passes;  // p
     std::uint32_t frames;
     TokenSource source;
+  };
+
+  struct Prefill {
+    LineTime at;
+    bool streamed;
   };
 
   // A sequence that closed before it was decided whether its engine speculates.
@@ -145,6 +173,8 @@ class DecodeLedger {
   void apply_prompt(Sequence& sequence, double prompt_tokens);
   void apply_end(const Input& input);
   void prefill_over(ExchangeId exchange, LineTime at);
+  void apply_window(Sequence& sequence, bool closed);
+  void step(LineTime at, std::int64_t delta);
   void enter(Sequence& sequence, LineTime at);
   void leave(Sequence& sequence, DecodeExit exit, Duration resume_interval);
   void leave_quietly(Sequence& sequence);
@@ -162,9 +192,17 @@ class DecodeLedger {
   void count_bursts_once(Sequence& sequence);
   void keep_undecided(const Sequence& sequence);
   void add_interval(Sequence& sequence, LineTime a, const TokenGroup& event, double passes);
+  void add_pending(const Pending& pending);
+  void hide(Sequence& sequence, LineTime earliest, LineTime end, double tokens, double passes, TokenSource source);
+  void hide_unseen(Sequence& sequence, LineTime at);
+  void hide_first_tokens(Sequence& sequence);
+  void take_unseen_at_finish(Sequence& sequence);
   LineTime final_until(LineTime edge) const;
   void settle(LineTime edge);
   void bill(const Pending& pending);
+  void bill_hidden(const Pending& pending);
+  IntervalRecord record_of(const Pending& pending, LineTime a) const;
+  void book(Sequence& sequence, const IntervalRecord& record, double passes);
   void close(Sequence& sequence);
   void correct_total(Sequence& sequence, double missing);
   void correct_accepted(Sequence& sequence);
@@ -185,11 +223,14 @@ class DecodeLedger {
 
   std::unordered_map<SequenceId, std::unique_ptr<Sequence>> sequences_;
   std::list<Sequence*> in_decode_;  // by last token event, oldest first
-  std::unordered_map<ExchangeId, LineTime> prefills_;
+  std::unordered_map<ExchangeId, Prefill> prefills_;
   std::deque<Pending> pending_;                          // by b
   StepIntegral membership_{StepIntegral::Kind::kValue};  // n(t)
+  StepIntegral everyone_{StepIntegral::Kind::kValue};    // n(t) and the hidden work that is laid back
+  StepIntegral anyone_{StepIntegral::Kind::kIndicator};  // the same, as whether there is any
   StepIntegral prefilling_{StepIntegral::Kind::kIndicator};
   std::size_t steps_kept_ = 0;
+  PaceHistory pace_;
 
   SpeculationEvidence evidence_;
   SpeculationEvidence::Verdict verdict_ = SpeculationEvidence::Verdict::kUndecided;

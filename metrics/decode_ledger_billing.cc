@@ -23,21 +23,34 @@ void DecodeLedger::settle(LineTime edge) {
   while (!pending_.empty() && pending_.front().b <= settled_until_) {
     const Pending pending = pending_.front();
     pending_.pop_front();
-    bill(pending);
+    if (pending.work == Work::kSeen) {
+      bill(pending);
+    } else {
+      bill_hidden(pending);
+    }
     Sequence& sequence = *pending.sequence;
     if (--sequence.pending == 0 && sequence.closed) close(sequence);
   }
 }
 
-void DecodeLedger::bill(const Pending& pending) {
-  Sequence& sequence = *pending.sequence;
-  const double nanoseconds = static_cast<double>((pending.b - pending.a).count());
+// What all kinds of work have in common.
+IntervalRecord DecodeLedger::record_of(const Pending& pending, LineTime a) const {
   IntervalRecord record;
-  record.a = pending.a;
+  record.a = a;
   record.b = pending.b;
   record.tokens = pending.tokens;
   record.frames = pending.frames;
   record.source = pending.source;
+  record.sequence_seconds = to_seconds(pending.b - a);
+  const double context_first = pending.sequence->prompt_tokens + pending.sequence->settled;
+  record.context_sum = pending.tokens * (context_first + (pending.tokens - 1) / 2);
+  return record;
+}
+
+void DecodeLedger::bill(const Pending& pending) {
+  Sequence& sequence = *pending.sequence;
+  const double nanoseconds = static_cast<double>((pending.b - pending.a).count());
+  IntervalRecord record = record_of(pending, pending.a);
   if (nanoseconds > 0) {
     record.batch = std::max(1.0, membership_.integral(pending.a, pending.b) / (options_.replicas * nanoseconds));
   } else if (sequence.batch_last > 0) {
@@ -48,13 +61,11 @@ void DecodeLedger::bill(const Pending& pending) {
   sequence.batch_last = record.batch;
 
   const double passes = pending.passes;  // p
-  const double context_first = sequence.prompt_tokens + sequence.settled;
   record.passes = passes / record.batch;
-  record.sequence_seconds = nanoseconds * 1e-9;
   record.busy_seconds = record.sequence_seconds / record.batch;
   record.overlap_seconds = prefilling_.integral(pending.a, pending.b) * 1e-9 / record.batch;
-  record.context_sum = pending.tokens * (context_first + (pending.tokens - 1) / 2);
   if (geometry_ != nullptr) {
+    const double context_first = sequence.prompt_tokens + sequence.settled;
     record.bytes_known = true;
     const WeightBytes weights = geometry_->weight_bytes(record.batch);
     record.weights.dense = record.passes * weights.dense;
@@ -67,7 +78,13 @@ void DecodeLedger::bill(const Pending& pending) {
       record.kv_bytes = passes * geometry_->kv_bytes(context_first);
     }
   }
+  book(sequence, record, passes);
+  pace_.add(record.b, record.tokens, record.sequence_seconds);
+  sink_.on_interval(record);
+}
 
+// Into the sequence's own sums.
+void DecodeLedger::book(Sequence& sequence, const IntervalRecord& record, double passes) {
   DecodeSequence::Sums& sums = sequence.sums;
   sums.tokens += record.tokens;
   sums.own_passes += passes;
@@ -81,7 +98,6 @@ void DecodeLedger::bill(const Pending& pending) {
   sums.kv_bytes += record.kv_bytes;
   if (record.bytes_known) sums.billed_tokens += record.tokens;
   sequence.settled += record.tokens;
-  sink_.on_interval(record);
   if (record.source == TokenSource::kExactLive) {
     sink_.on_source(record.source, record.tokens, record.a, record.b);
   }

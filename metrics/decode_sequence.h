@@ -49,12 +49,16 @@ struct DecodeSequence {
   bool whole = true;  // its first token was seen and its flow lost nothing
   bool in_decode = false;
   bool closed = false;
-  bool started = false;  // had its first token event
+  bool started = false;         // had its first token event
+  bool overtaken = false;       // it is out of decode because others went on
+  bool client_limited = false;  // it is out of decode because its client does not read
+  bool window_closed = false;
   double prompt_tokens = 0;
   double first_tokens = 0;
   double counted = 0;    // output tokens, pending intervals included
   double estimated = 0;  // those of them that no counter confirmed yet
   double settled = 0;    // output tokens before the next interval to settle
+  LineTime requested;    // the last byte of its request, where known
   LineTime first;
   LineTime last;
   double batch_last = 0;  // B of its last settled interval, 0: none

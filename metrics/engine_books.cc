@@ -50,7 +50,7 @@ void EngineBooks::begin(const ExchangeBegin& begin) {
   exchange.prompt_characters = begin.prompt_characters;
   exchange.prompt_tokens = begin.prompt_tokens;
   if (begin.prompt_tokens) prompt_tokens_.add(static_cast<double>(*begin.prompt_tokens));
-  if (!begin.joined_late) ledger_.request(begin.exchange, begin.at);
+  if (!begin.joined_late) ledger_.request(begin.exchange, begin.at, begin.streamed);
 }
 
 SequenceId EngineBooks::sequence_of(ExchangeId id, Exchange& exchange, std::uint32_t choice, LineTime at) {
@@ -104,6 +104,12 @@ void EngineBooks::loss(ExchangeId id, LineTime at) {
   // A sequence whose first tokens were in the gap is not whole either.
   if (found->second.sequences.empty()) found->second.joined_late = true;
   for (const Sequence& sequence : found->second.sequences) ledger_.loss(sequence.id, at);
+}
+
+void EngineBooks::client_window(ExchangeId id, bool closed, LineTime at) {
+  const auto found = exchanges_.find(id);
+  if (found == exchanges_.end()) return;
+  for (const Sequence& sequence : found->second.sequences) ledger_.client_window(sequence.id, at, closed);
 }
 
 void EngineBooks::loss_everywhere(LineTime at) {
@@ -189,6 +195,9 @@ void EngineBooks::on_exit(DecodeExit exit) {
       return;
     case DecodeExit::kSilence:
       ++decode_exits_["silence"];
+      return;
+    case DecodeExit::kClient:
+      ++decode_exits_["client"];
       return;
   }
 }

@@ -79,6 +79,7 @@ class EngineBooks final : private LedgerSink {
   void tokens(const TokenEvent& event);
   void prompt_tokens(ExchangeId exchange, std::uint64_t tokens, LineTime at);
   void loss(ExchangeId exchange, LineTime at);
+  void client_window(ExchangeId exchange, bool closed, LineTime at);
   void end(const ExchangeEnd& end);
   // The kernel dropped packets.
   void loss_everywhere(LineTime at);

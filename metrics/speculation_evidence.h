@@ -2,8 +2,9 @@
 // the way: over a stream's intervals the slope of log Δ on log k is near 0 under speculation (a pass takes as long
 // whatever it yields) and near 1 for merged frames (ledger.md "Speculation").
 //
-// Deviations are from each stream's own means, pooled over the streams of an engine: streams differ in pace. Constant
-// memory, old evidence fades. Not thread-safe.
+// The slope is that of the changes from one interval of a stream to its next, pooled over the streams of an engine:
+// pace differs between streams and drifts within one, and where Nagle's timer decides how many frames wait for each
+// other, a drift of pace alone makes k fall while Δ stays. Constant memory, old evidence fades. Not thread-safe.
 
 #pragma once
 
@@ -15,9 +16,9 @@ class SpeculationEvidence {
  public:
   enum class Verdict : std::uint8_t { kUndecided, kSpeculates, kMerges };
 
-  // The means of one stream.
+  // The last interval of one stream.
   struct Stream {
-    double intervals = 0;
+    bool known = false;
     double log_tokens = 0;
     double log_seconds = 0;
   };
@@ -27,11 +28,11 @@ class SpeculationEvidence {
   Verdict verdict() const;
 
  private:
-  // Sums over all streams of products of deviations from the stream's mean.
+  // Sums over all streams of products of changes.
   double tokens_tokens_ = 0;
   double tokens_seconds_ = 0;
   double seconds_seconds_ = 0;
-  double intervals_ = 0;             // beyond each stream's first
+  double changes_ = 0;
   double intervals_of_several_ = 0;  // with k > 1
 };
 

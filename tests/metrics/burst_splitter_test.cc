@@ -54,7 +54,7 @@ TEST_CASE("the threshold follows a change of pace") {
   BurstSplitter splitter;
   for (int i = 0; i < 200; ++i) splitter.learn(i % 4 == 0 ? Duration(milliseconds(50)) : Duration(microseconds(100)));
   CHECK(splitter.begins(milliseconds(50)));
-  CHECK_FALSE(splitter.begins(milliseconds(15)));
+  CHECK_FALSE(splitter.begins(milliseconds(4)));
   // The batch has grown, and passes take eight times as long; frames of one pass lie 20 ms apart.
   for (int i = 0; i < 200; ++i) splitter.learn(i % 4 == 0 ? milliseconds(400) : milliseconds(20));
   CHECK(splitter.begins(milliseconds(400)));

@@ -17,13 +17,22 @@ Engine::Engine(EngineOptions options) : options_(std::move(options)), random_(op
 bool Engine::submit(const SequenceRequest& request) {
   ROOFLINED_CHECK(request.output_tokens >= 1);
   if (waiting_.size() >= options_.sequences_waiting_max) return false;
-  waiting_.push_back(request);
+  waiting_.push_back(Running{request});
   return true;
 }
 
+void Engine::preempt(SequenceId id) {
+  const auto found = std::find_if(running_.begin(), running_.end(),
+                                  [id](const Running& sequence) { return sequence.request.id == id; });
+  if (found == running_.end()) return;
+  waiting_.push_back(*found);
+  waiting_.back().prefilling = true;
+  running_.erase(found);
+}
+
 void Engine::cancel(SequenceId id) {
-  const auto removed = std::erase_if(waiting_, [id](const SequenceRequest& request) { return request.id == id; }) +
-                       std::erase_if(running_, [id](const Running& sequence) { return sequence.request.id == id; });
+  const auto is_it = [id](const Running& sequence) { return sequence.request.id == id; };
+  const auto removed = std::erase_if(waiting_, is_it) + std::erase_if(running_, is_it);
   truth_.sequences_cancelled += removed;
 }
 
@@ -117,8 +126,8 @@ std::size_t Engine::draw_distinct(const ExpertGroup& group, std::size_t batch) {
 std::uint64_t Engine::admit() {
   std::uint64_t prompt_tokens = 0;
   while (!waiting_.empty() && running_.size() < options_.batch_max) {
-    prompt_tokens += waiting_.front().prompt_tokens;
-    running_.push_back(Running{waiting_.front()});
+    prompt_tokens += waiting_.front().request.prompt_tokens + waiting_.front().generated;
+    running_.push_back(waiting_.front());
     waiting_.pop_front();
   }
   return prompt_tokens;
@@ -138,7 +147,8 @@ std::uint64_t Engine::tokens_of_pass(Running& sequence) {
 }
 
 void Engine::bear(Running& sequence, double seconds) {
-  const bool decodes = sequence.generated > 0;
+  const bool decodes = !sequence.prefilling;
+  sequence.prefilling = false;
   (decodes ? sequence.decode_seconds : sequence.prefill_seconds) += seconds;
   const std::uint64_t tokens = decodes ? tokens_of_pass(sequence) : 1;
   sequence.generated += tokens;

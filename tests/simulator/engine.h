@@ -99,6 +99,9 @@ class Engine {
 
   // False where sequences_waiting_max are waiting already.
   bool submit(const SequenceRequest& request);
+  // Takes a running sequence's place away, cache and all: it waits for its turn, is prefilled again, what it generated
+  // included, and goes on. Unknown ids are ignored.
+  void preempt(SequenceId id);
   // Frees the sequence's place, whether it waits or runs. Unknown ids are ignored.
   void cancel(SequenceId id);
 
@@ -123,6 +126,7 @@ class Engine {
     std::uint64_t accepted = 0;
     double prefill_seconds = 0;
     double decode_seconds = 0;
+    bool prefilling = true;
   };
 
   double decode_seconds();
@@ -134,7 +138,7 @@ class Engine {
   void bear(Running& sequence, double seconds);
 
   EngineOptions options_;
-  std::deque<SequenceRequest> waiting_;
+  std::deque<Running> waiting_;
   std::vector<Running> running_;  // in decode first, this step's newcomers last
   Step step_;
   Truth truth_;
