@@ -31,9 +31,10 @@ struct Kernel {
 };
 
 // The order is the order of the sweep: the likely winner first, so that a sweep cut short by its budget loses least.
-// Plain interleaved streams gave +10 to +25 % over one stream where two cores of an EPYC cannot fill the memory,
-// prefetching 256 bytes to 1 KiB ahead +5 to +15 % on two of a Xeon; machines whose hardware prefetchers do better have
-// the plain loops. The more streams, the shorter the distance: all of them have to stay in the first cache.
+// Where two cores cannot fill the memory, few interleaved streams gave +6 % in the median and +16 % and more in the
+// best over one stream on one machine (an EPYC of 2021), and with prefetching 1 KiB ahead +5 to +15 % over plain loads
+// on another; machines whose hardware prefetchers do better have the plain loop. The more streams, the shorter the
+// distance: all of them share the first cache.
 inline constexpr std::array<Kernel, 9> kKernels = {{
     {"streams4", 4, 32, 0, false, true},
     {"streams8", 8, 64, 0, false, true},

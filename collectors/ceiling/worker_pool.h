@@ -2,9 +2,9 @@
 //
 // One buffer for all cells, filled with random words; one thread a CPU, pinned. Every NUMA node with workers has a
 // range of the buffer, which only they fill and read, so that its pages lie on that node. They take it in pieces of a
-// MiB, whoever is free the next one: with fixed parts the slowest worker sets the rate, which cost 8 % on two virtual
-// CPUs and more with two kinds of core. A range is read once, or as often as it takes to last 20 ms. Workers stamp
-// their own start and end: a clock of the coordinator reads 12 % high at 2 GB and several times too high on small sets.
+// MiB, whoever is free the next one: with fixed parts the slowest worker sets the rate (8 % of the median between two
+// virtual CPUs). A range is read once, or as often as it takes to last 20 ms. Workers stamp their own start and end: a
+// clock of the coordinator reads 12 % high at 2 GB and several times too high on small sets.
 //
 // Workers look at the stop page before every block, so a stopped repetition reads at most one block more a worker; one
 // that waits for a CPU in the middle of its block is brought out of it by a signal.
