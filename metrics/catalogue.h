@@ -44,6 +44,7 @@ enum class MetricId : std::uint8_t {
   kNodeDecodeBandwidthRatio,
   kTargetBandwidth,
   kMbuCaveat,
+  kTokenEstimateError,
   kActiveSequences,
   kExchangesInFlight,
   kCeilingExceeded,

@@ -41,6 +41,7 @@ void DecodeLedger::add_to_burst(Sequence& sequence, const TokenGroup& event) {
   const bool grows = burst.tokens > 0;
   const bool begins = sequence.splitter.begins(event.at - (grows ? burst.at : sequence.burst_from));
   if (grows && !begins) {
+    sequence.burst_guessed = sequence.burst_guessed || event.guessed();
     burst.at = event.at;
     burst.tokens += event.tokens;
     burst.frames = std::max(burst.frames, event.frames);
@@ -49,6 +50,7 @@ void DecodeLedger::add_to_burst(Sequence& sequence, const TokenGroup& event) {
   }
   end_burst(sequence);
   burst = event;
+  sequence.burst_guessed = event.guessed();
   if (begins) sequence.burst_passes = 1;
 }
 
@@ -60,7 +62,7 @@ void DecodeLedger::end_burst(Sequence& sequence) {
   } else {
     sequence.bursts += 1;
     // A pass that prefills a prompt is longer, and says nothing of what it yields.
-    if (first_tokens_last_ <= sequence.burst_from) {
+    if (first_tokens_last_ <= sequence.burst_from && !sequence.burst_guessed) {
       evidence_.add(sequence.evidence, burst.tokens, to_seconds(burst.at - sequence.burst_from));
       verdict_ = evidence_.verdict();
     }

@@ -24,6 +24,9 @@ struct TokenGroup {
   double tokens = 0;
   std::uint32_t frames = 1;
   TokenSource source = TokenSource::kEstimated;
+
+  // Its tokens were guessed from its text: what they are to its time tells nothing of the engine.
+  bool guessed() const { return source != TokenSource::kExactLive && tokens != frames; }
 };
 
 struct DecodeSequence {
@@ -77,8 +80,9 @@ struct DecodeSequence {
   std::vector<TokenGroup> head;  // its first events, until the splitter knows their bursts
   LineTime burst_from;           // where the burst's interval begins: the end of the one before
   TokenGroup burst;              // the last one, which may still grow; no tokens: none
-  double burst_passes = 1;       // 0: it began before the engine was found to speculate, and was counted then
-  double bursts = 0;             // that ended while it was not known whether the engine speculates
+  bool burst_guessed = false;
+  double burst_passes = 1;  // 0: it began before the engine was found to speculate, and was counted then
+  double bursts = 0;        // that ended while it was not known whether the engine speculates
   SpeculationEvidence::Stream evidence;
 };
 

@@ -9,10 +9,8 @@
 namespace rooflined {
 namespace {
 
-// English text in the vocabularies of 2023 to 2026 has about four characters a token; learned from the first total on.
-constexpr double kCharactersPerToken = 4.0;
-// Weight of a new request in the learned ratio: the last thirty or so decide.
-constexpr double kLearningRate = 1.0 / 16;
+// Prompts in flight are estimated anew with each of the first totals: the ratio is not yet that of the model.
+constexpr std::uint64_t kFirstPrompts = 4;
 // n of a request, or prompts in a list: far above what engines accept, and a bound on what a response can make us keep.
 constexpr std::size_t kSequencesPerExchangeMax = 256;
 
@@ -30,8 +28,7 @@ EngineBooks::EngineBooks(const Options& options, LineTime began, RecordObserver*
       began_(began),
       observer_(observer),
       ledger_(options.ledger, *this),
-      window_(longest(options.windows)),
-      characters_per_token_(kCharactersPerToken) {}
+      window_(longest(options.windows)) {}
 
 void EngineBooks::set_geometry(std::shared_ptr<const Geometry> geometry) {
   geometry_ = geometry;
@@ -40,7 +37,7 @@ void EngineBooks::set_geometry(std::shared_ptr<const Geometry> geometry) {
 
 double EngineBooks::prompt_estimate(const Exchange& exchange) const {
   if (exchange.prompt_tokens) return static_cast<double>(*exchange.prompt_tokens);
-  return static_cast<double>(exchange.prompt_characters) / characters_per_token_;
+  return prompt_ratio_.tokens(static_cast<double>(exchange.prompt_characters));
 }
 
 void EngineBooks::begin(const ExchangeBegin& begin) {
@@ -53,18 +50,34 @@ void EngineBooks::begin(const ExchangeBegin& begin) {
   if (!begin.joined_late) ledger_.request(begin.exchange, begin.at, begin.streamed);
 }
 
-SequenceId EngineBooks::sequence_of(ExchangeId id, Exchange& exchange, std::uint32_t choice, LineTime at) {
-  for (const Sequence& sequence : exchange.sequences) {
-    if (sequence.choice == choice) return sequence.id;
+EngineBooks::Sequence* EngineBooks::sequence_of(ExchangeId id, Exchange& exchange, std::uint32_t choice, LineTime at) {
+  for (Sequence& sequence : exchange.sequences) {
+    if (sequence.choice == choice) return &sequence;
   }
   if (exchange.sequences.size() >= kSequencesPerExchangeMax) {
     ++decode_exits_["limit"];
-    return 0;
+    return nullptr;
   }
-  exchange.sequences.push_back(Sequence{choice, sequence_next_++});
-  const SequenceId sequence = exchange.sequences.back().id;
-  ledger_.begin(sequence, id, at, prompt_estimate(exchange), !exchange.joined_late);
-  return sequence;
+  exchange.sequences.push_back(Sequence{.choice = choice, .id = sequence_next_++});
+  Sequence& sequence = exchange.sequences.back();
+  ledger_.begin(sequence.id, id, at, prompt_estimate(exchange), !exchange.joined_late);
+  return &sequence;
+}
+
+// What the event adds to the sequence's tokens: as counted on the wire, or what its text says where frames carry
+// several.
+std::uint32_t EngineBooks::tokens_of(Sequence& sequence, const TokenEvent& event) const {
+  sequence.frames += event.frames;
+  sequence.characters += event.characters;
+  double tokens = event.tokens;
+  if (event.source == TokenSource::kExactLive) {
+    sequence.exact_live = true;
+  } else if (!sequence.exact_live && answer_estimate_.by_text(sequence.frames, sequence.characters)) {
+    const double added = std::round(answer_estimate_.tokens_of_text(sequence.characters) - sequence.counted);
+    tokens = std::clamp(added, 1.0, std::max(1.0, static_cast<double>(event.characters)));
+  }
+  sequence.counted += tokens;
+  return static_cast<std::uint32_t>(tokens);
 }
 
 void EngineBooks::tokens(const TokenEvent& event) {
@@ -79,8 +92,9 @@ void EngineBooks::tokens(const TokenEvent& event) {
       if (observer_ != nullptr) observer_->on_time_to_first_token(event.at, waited);
     }
   }
-  const SequenceId sequence = sequence_of(event.exchange, exchange, event.choice, event.at);
-  if (sequence != 0) ledger_.tokens(sequence, event.at, event.tokens, event.frames, event.source);
+  if (Sequence* sequence = sequence_of(event.exchange, exchange, event.choice, event.at)) {
+    ledger_.tokens(sequence->id, event.at, tokens_of(*sequence, event), event.frames, event.source);
+  }
 }
 
 void EngineBooks::prompt_tokens(ExchangeId id, std::uint64_t tokens, LineTime at) {
@@ -90,17 +104,25 @@ void EngineBooks::prompt_tokens(ExchangeId id, std::uint64_t tokens, LineTime at
   const auto exact = static_cast<double>(tokens);
   prompt_tokens_.add(exact - static_cast<double>(exchange.prompt_tokens.value_or(0)));
   exchange.prompt_tokens = tokens;
-  if (exchange.prompt_characters > 0 && tokens > 0) {
-    const double ratio = static_cast<double>(exchange.prompt_characters) / exact;
-    characters_per_token_ += kLearningRate * (ratio - characters_per_token_);
-  }
   for (const Sequence& sequence : exchange.sequences) ledger_.late_prompt(sequence.id, at, exact);
+  learn_prompt(exchange, exact, at);
+}
+
+void EngineBooks::learn_prompt(const Exchange& exchange, double tokens, LineTime at) {
+  if (exchange.prompt_characters == 0 || tokens <= 0) return;
+  prompt_ratio_.learn(static_cast<double>(exchange.prompt_characters), tokens);
+  if (prompt_ratio_.learned() > kFirstPrompts) return;
+  for (const auto& [id, other] : exchanges_) {
+    if (other.prompt_tokens) continue;
+    for (const Sequence& sequence : other.sequences) ledger_.late_prompt(sequence.id, at, prompt_estimate(other));
+  }
 }
 
 void EngineBooks::loss(ExchangeId id, LineTime at) {
   window_.add_loss(at);
   const auto found = exchanges_.find(id);
   if (found == exchanges_.end()) return;
+  found->second.lossy = true;
   // A sequence whose first tokens were in the gap is not whole either.
   if (found->second.sequences.empty()) found->second.joined_late = true;
   for (const Sequence& sequence : found->second.sequences) ledger_.loss(sequence.id, at);
@@ -125,7 +147,11 @@ void EngineBooks::end(const ExchangeEnd& end) {
   for (const Sequence& sequence : exchange.sequences) {
     const auto total = std::find_if(end.sequences.begin(), end.sequences.end(),
                                     [&](const SequenceTotal& other) { return other.choice == sequence.choice; });
-    ledger_.end(sequence.id, end.at, end.outcome, total != end.sequences.end() ? *total : SequenceTotal());
+    const SequenceTotal known = total != end.sequences.end() ? *total : SequenceTotal();
+    if (known.tokens && !exchange.joined_late && !exchange.lossy) {
+      answer_estimate_.learn(sequence.frames, sequence.characters, static_cast<double>(*known.tokens));
+    }
+    ledger_.end(sequence.id, end.at, end.outcome, known);
   }
   ledger_.request_over(end.exchange, end.at);
   if (!exchange.joined_late) {

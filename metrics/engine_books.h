@@ -13,6 +13,7 @@
 #include "metrics/monotone_counter.h"
 #include "metrics/rolling_window.h"
 #include "metrics/snapshot.h"
+#include "metrics/token_estimate.h"
 
 #include <array>
 #include <map>
@@ -105,18 +106,26 @@ class EngineBooks final : private LedgerSink {
   struct Sequence {
     std::uint32_t choice;
     SequenceId id;
+    double frames = 0;
+    double characters = 0;
+    double counted = 0;       // tokens that the ledger was told of
+    bool exact_live = false;  // a counter on its frames said how many
   };
   struct Exchange {
     LineTime began;
     bool joined_late = false;
+    bool lossy = false;
     bool first_token_seen = false;
     std::uint64_t prompt_characters = 0;
     std::optional<std::uint64_t> prompt_tokens;
     std::vector<Sequence> sequences;
   };
 
-  SequenceId sequence_of(ExchangeId id, Exchange& exchange, std::uint32_t choice, LineTime at);
+  // nullptr: its exchange has too many.
+  Sequence* sequence_of(ExchangeId id, Exchange& exchange, std::uint32_t choice, LineTime at);
   double prompt_estimate(const Exchange& exchange) const;
+  std::uint32_t tokens_of(Sequence& sequence, const TokenEvent& event) const;
+  void learn_prompt(const Exchange& exchange, double tokens, LineTime at);
   WindowSnapshot window_snapshot(const WindowSpan& span, std::optional<BytesPerSecond> bandwidth) const;
   std::vector<std::string> caveats() const;
 
@@ -138,7 +147,8 @@ class EngineBooks final : private LedgerSink {
 
   std::unordered_map<ExchangeId, Exchange> exchanges_;
   SequenceId sequence_next_ = 1;
-  double characters_per_token_;
+  CharacterRatio prompt_ratio_;
+  AnswerEstimate answer_estimate_;
 
   MonotoneCounter output_tokens_;
   MonotoneCounter prompt_tokens_;

@@ -83,6 +83,7 @@ TargetSnapshot EngineBooks::snapshot(std::optional<BytesPerSecond> bandwidth) co
   snapshot.decode_exits = decode_exits_;
   snapshot.active_sequences = ledger_.sequences_in_decode();
   snapshot.exchanges_in_flight = exchanges_.size();
+  snapshot.token_estimate_error = answer_estimate_.error();
   snapshot.bandwidth = bandwidth;
   if (geometry_ != nullptr) {
     snapshot.geometry = GeometrySnapshot{geometry_->architecture, geometry_->source, geometry_->dense_bytes, 0,

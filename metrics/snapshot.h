@@ -98,6 +98,7 @@ struct TargetSnapshot {
   std::optional<WallTime> deploy_timestamp;  // the last restart of the server that was seen
   std::uint64_t active_sequences = 0;
   std::uint64_t exchanges_in_flight = 0;
+  std::optional<double> token_estimate_error;  // mean |estimate / total − 1| of the totals of late
   bool ceiling_exceeded = false;
   std::optional<BytesPerSecond> bandwidth;
   std::optional<GeometrySnapshot> geometry;

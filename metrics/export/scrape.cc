@@ -76,6 +76,7 @@ void add_window(FamilyBuilder& out, std::string_view name, std::string_view mode
 
 // Requires: the target is up and the capture too.
 void add_target_gauges(FamilyBuilder& out, std::string_view name, const TargetSnapshot& target) {
+  add_if(out, kTokenEstimateError, {name}, target.token_estimate_error);
   out.add(kActiveSequences, {name}, as_number(target.active_sequences));
   out.add(kExchangesInFlight, {name}, as_number(target.exchanges_in_flight));
   if (target.bandwidth) {

@@ -125,6 +125,7 @@ json to_json(const TargetSnapshot& target, const std::string& name, bool capture
   if (target.retired) put(object, "retired", true);
   put_target_counters(object, target);
   if (!target.up || !capture_up) return object;
+  put(object, "token_estimate_error_ratio", target.token_estimate_error);
   put(object, "active_sequences", target.active_sequences);
   put(object, "exchanges_in_flight", target.exchanges_in_flight);
   put(object, "bandwidth", target.bandwidth);

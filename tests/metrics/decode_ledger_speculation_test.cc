@@ -36,7 +36,7 @@ struct Bench {
     ledger.begin(sequence, sequence, at_ms(ms), prompt, true);
   }
   void token(SequenceId sequence, double ms, std::uint32_t count = 1, TokenSource source = TokenSource::kEstimated) {
-    ledger.tokens(sequence, at_ms(ms), count, 1, source);
+    ledger.tokens(sequence, at_ms(ms), count, source == TokenSource::kExactLive ? 1 : count, source);
   }
   // `tokens` single frames, half a millisecond apart: what one pass of llama.cpp sends.
   void burst(SequenceId sequence, double ms, int tokens) {
@@ -190,6 +190,18 @@ TEST_CASE("frames merged on the way are not speculation") {
   bench.ledger.finish();
   CHECK_FALSE(bench.ledger.speculates());
   CHECK(bench.log.passes == Approx(bench.log.decode_tokens));
+}
+
+TEST_CASE("tokens guessed from the text of a frame are no evidence") {
+  // Ten tokens in every frame, and their text is now longer, now shorter.
+  Bench bench(false);
+  bench.begin(1, 0, 10);
+  for (int i = 0; i < 200; ++i) {
+    bench.ledger.tokens(1, at_ms(100 + 100 * i), static_cast<std::uint32_t>(8 + i % 5), 1, TokenSource::kEstimated);
+  }
+  bench.end(1, 20'100);
+  bench.ledger.finish();
+  CHECK_FALSE(bench.ledger.speculates());
 }
 
 TEST_CASE("a prompt prefilled every few tokens is not speculation") {

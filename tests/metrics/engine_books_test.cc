@@ -179,6 +179,62 @@ TEST_CASE("the characters of a token are learned from totals") {
   CHECK(bench.books.settled().context_sum == Approx(2 * 501.5).epsilon(0.01));
 }
 
+TEST_CASE("the first total decides the ratio, also for prompts in flight that never get theirs") {
+  Bench bench;
+  bench.begin(1, 0, 1000);
+  bench.stream(1, 100, 3, 10);
+  bench.begin(2, 200, 1000);
+  bench.books.prompt_tokens(2, 500, at_ms(300));
+  bench.end(2, 301, Outcome::kOk, {});
+  bench.end(1, 400, Outcome::kAborted, {});
+  bench.books.finish();
+  CHECK(bench.books.settled().context_sum == Approx(2 * 501.5));
+}
+
+TEST_CASE("an answer without a total, whose frames carry several tokens, is counted by its text") {
+  Bench bench;
+  const auto answer = [&](ExchangeId id, double start, int frames) {
+    bench.begin(id, start);
+    for (int i = 0; i < frames; ++i) {
+      TokenEvent event{id, 0, at_ms(start + 100 + i * 50), 1, 1, TokenSource::kEstimated};
+      event.characters = 15;
+      bench.books.tokens(event);
+    }
+  };
+  // Three characters a token, five tokens a frame.
+  for (ExchangeId id = 1; id <= 3; ++id) {
+    answer(id, static_cast<double>(id) * 1000, 10);
+    bench.end(id, static_cast<double>(id) * 1000 + 600, Outcome::kOk, {{0, 50, std::nullopt, 150}});
+  }
+  answer(4, 5000, 10);
+  bench.end(4, 5600, Outcome::kOk, {{0, std::nullopt, std::nullopt, 150}});
+  bench.books.advance_to(at_ms(7000));
+  const TargetSnapshot snapshot = bench.books.snapshot(std::nullopt);
+  CHECK(snapshot.output_tokens == 200);
+  CHECK(snapshot.decode_passes == Approx(4 * 45).epsilon(0.03));
+  CHECK(snapshot.tokens_by_source[static_cast<std::size_t>(TokenSource::kExactFinal)] == 150);
+  CHECK(snapshot.tokens_by_source[static_cast<std::size_t>(TokenSource::kEstimated)] == 50);
+  REQUIRE(snapshot.token_estimate_error);
+  CHECK(*snapshot.token_estimate_error == Approx(0).margin(0.01));
+  const auto& caveats = snapshot.caveats;
+  CHECK(std::find(caveats.begin(), caveats.end(), "estimated_tokens") != caveats.end());
+}
+
+TEST_CASE("a client that does not read is told to the ledger") {
+  Bench bench;
+  bench.begin(1, 0);
+  bench.stream(1, 100, 11, 10);
+  bench.books.client_window(1, true, at_ms(201));
+  bench.books.client_window(1, false, at_ms(400));
+  bench.stream(1, 401, 1, 10);
+  bench.end(1, 402, Outcome::kOk, {{0, 12, std::nullopt}});
+  bench.books.finish();
+  const TargetSnapshot snapshot = bench.books.snapshot(std::nullopt);
+  CHECK(snapshot.decode_exits.at("client") == 1);
+  CHECK(snapshot.decode_passes == Approx(10));
+  CHECK(snapshot.output_tokens == 12);
+}
+
 TEST_CASE("a response cannot make the books keep more than their bound of sequences") {
   Bench bench;
   bench.begin(1, 0);

@@ -59,6 +59,7 @@ TargetSnapshot sample_target(const std::string& name, const std::string& model, 
   target.time_to_first_token = sample_histogram(kRequestLatencyBounds.size(), 0.734, random);
   target.request_duration = sample_histogram(kRequestLatencyBounds.size(), 9.34, random);
   target.decode_exits = {{"overtaken", 3}, {"silence", 1}};
+  target.token_estimate_error = 0.0125;
   target.active_sequences = 3;
   target.exchanges_in_flight = 4;
   target.bandwidth = 2.8e10;
