@@ -153,7 +153,7 @@ Outcome CeilingState::take(const ceiling::Measurement& measurement, WallTime mea
 
 Outcome CeilingState::take_cache_probe(Bytes working_set, const ceiling::Measurement& measurement,
                                        WallTime measured_at) {
-  if (!measurement.adoptable()) return Outcome::kUnstable;
+  if (!measurement.holds()) return Outcome::kUnstable;
   cache_probes.add({measured_at, working_set, measurement.winner->best});
   return Outcome::kAdopted;
 }

@@ -217,6 +217,11 @@ TEST_CASE("what a measurement means") {
   CHECK(state.history.results().size() == 4);
   CHECK(state.take_cache_probe(kMiB, unstable, WallTime::from_ns(8)) == ceiling::Outcome::kUnstable);
   CHECK(state.cache_probes.all().empty());
+  // What fits into the caches is no ceiling, and is what a small model is compared with.
+  ceiling::Measurement resident = measurement(60);
+  resident.verdict = ceiling::Verdict::kCacheResident;
+  CHECK(state.take(resident, WallTime::from_ns(9)) == ceiling::Outcome::kUnstable);
+  CHECK(state.take_cache_probe(kMiB, resident, WallTime::from_ns(9)) == ceiling::Outcome::kAdopted);
 }
 
 TEST_CASE("the age is of the newest result; a future one has none that could be told") {
