@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <pthread.h>
-#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -79,11 +77,6 @@ struct Doorbell::Parts {
 };
 
 void Doorbell::Parts::run(const Answer& answer) {
-  // Before the server's own threads, which the same packet wakes. Refused without the privilege; at the usual priority
-  // it still comes before the probe's idle one.
-  sched_param priority{};
-  priority.sched_priority = 1;
-  pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority);
   Ear ear(options.ports, *local);
   for (;;) {
     const int got = dispatch(handle.get(), kPacketsPerRead, ear);

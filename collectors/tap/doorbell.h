@@ -46,7 +46,8 @@ class Doorbell {
   Doorbell(const Doorbell&) = delete;
   Doorbell& operator=(const Doorbell&) = delete;
 
-  // Starts the thread, at real-time priority where that is allowed. `answer` is called at most once. Once only.
+  // Starts the thread, at the usual priority: before a probe's idle one that is enough, and a real-time thread stays on
+  // its CPU even where that is busy inside the kernel. `answer` is called at most once. Once only.
   void listen(Answer answer);
 
  private:

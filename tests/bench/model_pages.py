@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A probe takes no page of a mapped model, even where hardly any memory is left free beside it.
 
-    model_pages.py ROOFLINED [--model-bytes N] [--spare-bytes N]
+    model_pages.py ROOFLINED [--model-bytes N] [--spare-bytes N] [--seconds S]
 
 Maps a file as an inference server maps its model, makes it resident, and runs `rooflined membw` with a working set that
 leaves 200 MB of the machine's free memory. The same pages must be resident (mincore(2)) afterwards. Takes nearly all
@@ -13,6 +13,7 @@ import ctypes
 import mmap
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -49,6 +50,7 @@ def main():
     parser.add_argument("rooflined", type=pathlib.Path)
     parser.add_argument("--model-bytes", type=int, default=1 << 30)
     parser.add_argument("--spare-bytes", type=int, default=200_000_000)
+    parser.add_argument("--seconds", type=float, default=30, help="then the probe is interrupted")
     arguments = parser.parse_args()
     with tempfile.NamedTemporaryFile(dir="/var/tmp") as model:
         for _ in range(arguments.model_bytes >> 20):
@@ -60,13 +62,18 @@ def main():
             mapped[at]
         before = resident_pages(mapped)
         size = free_above_watermarks() - arguments.spare_bytes
-        probe = subprocess.run([arguments.rooflined, "membw", "--size", str(size), "--json"], capture_output=True,
-                               text=True, check=False)
+        probe = subprocess.Popen([arguments.rooflined, "membw", "--size", str(size), "--json"],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            _, said = probe.communicate(timeout=arguments.seconds)
+        except subprocess.TimeoutExpired:
+            probe.send_signal(signal.SIGINT)
+            _, said = probe.communicate()
         after = resident_pages(mapped)
         mapped.close()
     gone = sum(1 for was, stays in zip(before, after) if was and not stays)
     print(f"probe of {size / 1e9:.2f} GB, {arguments.spare_bytes / 1e6:.0f} MB left free: exit {probe.returncode} "
-          f"{probe.stderr.strip()}; {sum(before)} of {len(before)} pages of the model resident before, {gone} gone after")
+          f"{said.strip()}; {sum(before)} of {len(before)} pages of the model resident before, {gone} gone after")
     return 1 if gone else 0
 
 
