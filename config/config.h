@@ -96,6 +96,7 @@ struct TargetConfig {
   unsigned gpus = 1;
   std::optional<BytesPerSecond> rated_bytes_per_second;  // of one GPU
   std::string kv_cache_type;                             // "q8_0", or "q8_0,f16" for K and V; empty: found by itself
+  std::optional<double> weight_bits;                     // of a weight, where the engine converts at load
   double expert_skew = 1;                                // factor on the expected number of distinct experts
   std::optional<bool> speculative;
   std::optional<bool> identify;  // empty: as in [server]

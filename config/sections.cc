@@ -218,7 +218,7 @@ constexpr std::array<Key<LimitsConfig>, 1> kLimitsKeys = {{
     {"models_max", [](const Node& v, LimitsConfig& s, Faults& f) { read_count(v, s.models_max, f, 1, 1000); }},
 }};
 
-constexpr std::array<Key<TargetConfig>, 16> kTargetKeys = {{
+constexpr std::array<Key<TargetConfig>, 17> kTargetKeys = {{
     {"name", [](const Node& v, TargetConfig& s, Faults& f) { read_text(v, s.name, f, false); }},
     {"port", [](const Node& v, TargetConfig& s, Faults& f) { read_port(v, s.port, f); }},
     {"model", [](const Node& v, TargetConfig& s, Faults& f) { read_auto_text(v, s.model, f); }},
@@ -231,6 +231,7 @@ constexpr std::array<Key<TargetConfig>, 16> kTargetKeys = {{
     {"rated_bytes_per_second", [](const Node& v, TargetConfig& s,
                                   Faults& f) { read_auto_bytes(v, s.rated_bytes_per_second, f, kRateMin, kRateMax); }},
     {"kv_cache_type", [](const Node& v, TargetConfig& s, Faults& f) { read_cache_type(v, s.kv_cache_type, f); }},
+    {"weight_bits", [](const Node& v, TargetConfig& s, Faults& f) { read_auto_bytes(v, s.weight_bits, f, 1, 32); }},
     {"expert_skew", [](const Node& v, TargetConfig& s, Faults& f) { read_number(v, s.expert_skew, f, 0.01, 1); }},
     {"speculative", [](const Node& v, TargetConfig& s, Faults& f) { read_auto_bool(v, s.speculative, f); }},
     {"identify", [](const Node& v, TargetConfig& s, Faults& f) { read_auto_bool(v, s.identify, f); }},

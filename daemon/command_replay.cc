@@ -67,7 +67,7 @@ int replay(const ReplayOptions& options) {
   if (is_trace(options.capture)) return replay_trace(options);
   std::shared_ptr<const Geometry> geometry;
   if (!options.model.empty()) {
-    auto loaded = load_geometry(options.model, options.kv_cache_type);
+    auto loaded = load_geometry(options.model, {options.kv_cache_type, {}, {}});
     if (!loaded) return fail(loaded.error().message());
     geometry = std::move(*loaded);
   }

@@ -3,6 +3,7 @@
 #include "collectors/server/identify.h"
 #include "collectors/server/process.h"
 #include "daemon/clock.h"
+#include "daemon/hub_cache.h"
 #include "daemon/listeners.h"
 #include "daemon/model_geometry.h"
 #include "metrics/base/log.h"
@@ -61,6 +62,29 @@ std::shared_ptr<const Geometry> apply_overrides(std::shared_ptr<const Geometry> 
   for (ExpertGroup& group : geometry->expert_groups) group.bytes_per_expert *= settings->expert_skew;
   if (overridden) geometry->source = "settings";
   return geometry;
+}
+
+// The file or folder that is told of: a path as it is, a hub name in the caches of downloads. nullptr, and a line in
+// the log: it cannot be read.
+std::shared_ptr<const Geometry> geometry_from_files(const std::string& told, bool named, const Endpoint& endpoint,
+                                                    const GeometryOptions& wanted) {
+  if (told.empty()) return nullptr;
+  std::string path = told;
+  if (auto cached = find_in_hub_cache(told, endpoint)) {
+    path = std::move(*cached);
+  } else if (!named) {
+    const auto found = server::locate_model(told, endpoint);
+    if (!found) {
+      log::warning("port {}: the model file cannot be read, set `model` in its [[target]]: {}", endpoint.port,
+                   found.error().message());
+      return nullptr;
+    }
+    path = found->path;
+  }
+  auto loaded = load_geometry(path, wanted);
+  if (loaded) return std::move(*loaded);
+  log::warning("port {}: {}", endpoint.port, loaded.error().message());
+  return nullptr;
 }
 
 }  // namespace
@@ -167,26 +191,13 @@ TargetFacts Identifier::find_facts(const config::Config& config, const Question&
       if (identity->base_model() != nullptr) tensor_bytes = identity->base_model()->tensor_bytes;
     }
   }
-  std::string path = settings != nullptr ? settings->model : std::string();
-  if (path.empty() && !told.empty()) {
-    const auto found = server::locate_model(told, question.endpoint);
-    if (found) {
-      path = found->path;
-    } else {
-      log::warning("port {}: the model file cannot be read, set `model` in its [[target]]: {}", question.endpoint.port,
-                   found.error().message());
-    }
-  }
-  if (!path.empty()) {
-    const bool named = settings != nullptr && !settings->model.empty();
-    auto loaded = load_geometry(path, settings != nullptr ? settings->kv_cache_type : std::string(),
-                                named ? std::nullopt : tensor_bytes);
-    if (loaded) {
-      facts.geometry = std::move(*loaded);
-    } else {
-      log::warning("port {}: {}", question.endpoint.port, loaded.error().message());
-    }
-  }
+  const bool named = settings != nullptr && !settings->model.empty();
+  if (named) told = settings->model;
+  GeometryOptions wanted;
+  if (settings != nullptr) wanted.kv_cache_type = settings->kv_cache_type;
+  if (settings != nullptr) wanted.weight_bits = settings->weight_bits;
+  if (!named) wanted.served_bytes = tensor_bytes;
+  facts.geometry = geometry_from_files(told, named, question.endpoint, wanted);
   if (facts.geometry == nullptr && tensor_bytes) {
     // All tensors, the embedding table included: a little high, and without a cache.
     auto geometry = std::make_shared<Geometry>();
@@ -195,6 +206,7 @@ TargetFacts Identifier::find_facts(const config::Config& config, const Question&
     geometry->source = "server";
     facts.geometry = std::move(geometry);
   }
+  if (facts.geometry == nullptr) facts.geometry = catalogue_geometry(told, wanted);
   facts.geometry = apply_overrides(std::move(facts.geometry), settings);
   return facts;
 }

@@ -12,9 +12,17 @@
 
 namespace rooflined::daemon {
 
-// `kv_cache_type` is "T" or "K,V"; empty: f16. `served_bytes`: all tensors of the model as its server counts them; a
+struct GeometryOptions {
+  std::string kv_cache_type;  // "T" or "K,V"; empty: f16
+  std::optional<Bytes> served_bytes;
+  std::optional<double> weight_bits;  // of a weight as the engine holds it, where it converts at load
+};
+
+// `served_bytes`: all tensors of the model as its server counts them; a
 // file that holds another amount is another model of the same name, and refused. The error is one line.
-Result<std::shared_ptr<const Geometry>> load_geometry(const std::string& model_path, const std::string& kv_cache_type,
-                                                      std::optional<Bytes> served_bytes = std::nullopt);
+Result<std::shared_ptr<const Geometry>> load_geometry(const std::string& model_path, const GeometryOptions& options);
+
+// From the built-in catalogue of published models; nullptr where the name is not in it, or its weights are not known.
+std::shared_ptr<const Geometry> catalogue_geometry(const std::string& hub_name, const GeometryOptions& options);
 
 }  // namespace rooflined::daemon

@@ -54,6 +54,7 @@ std::vector<std::string> EngineBooks::caveats() const {
   const RollingWindow::View view = window_.view(ledger_.settled_until(), shortest->span, began_);
   const WindowSums& sums = view.sums;
   if (geometry_ != nullptr && !geometry_->kv_known) reasons.emplace_back("geometry_partial");
+  if (geometry_ != nullptr && geometry_->converted) reasons.emplace_back("converted");
   if (ledger_.speculates()) reasons.emplace_back("speculation");
   if (sums.estimated_tokens > kEstimatedShareMax * sums.output_tokens) reasons.emplace_back("estimated_tokens");
   if (sums.merged_segments > kMergedShareMax * sums.segments) reasons.emplace_back("merged_frames");

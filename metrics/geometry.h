@@ -48,6 +48,9 @@ struct Geometry {
   double state_bytes_per_sequence = 0;
   // False where the weights are known and the cache is not (caveat geometry_partial): KV(c) is then 0.
   bool kv_known = true;
+  // True where engines hold the weights in another width than they are stored in (caveat converted): 32-bit
+  // checkpoints.
+  bool converted = false;
   // Where it comes from, for rooflined_geometry_info: "file", "settings", "server", "catalogue".
   std::string source;
   std::string architecture;

@@ -81,6 +81,7 @@ std::optional<Geometry> make_geometry(const ModelFile& model, const KvCacheTypes
     geometry.expert_groups.push_back({group.layers, group.experts, group.experts_per_token, group.bytes_per_expert});
   }
   geometry.kv_known = model.kv_known;
+  geometry.converted = model.stored_wide;
   if (!model.kv_known) return geometry;
   geometry.state_bytes_per_sequence = model.state_bytes_per_sequence;
   for (const KvLayers& group : model.kv_layers) {

@@ -59,7 +59,7 @@ TEST_CASE("each capture gives the server's own counts") {
   const std::vector<std::string> names = capture_names();
   REQUIRE(names.size() >= 8);
   const ModelFile model;
-  const auto geometry = daemon::load_geometry(model.path(), "");
+  const auto geometry = daemon::load_geometry(model.path(), {});
   REQUIRE(geometry.ok());
   CHECK((*geometry)->dense_bytes == 836'411'392);
   CHECK((*geometry)->kv_bytes_per_token() == 32'768);
@@ -164,7 +164,7 @@ TEST_CASE("a trace replays to the figures of the run that wrote it, and holds no
   const std::vector<StoredPacket> packets = read_packets(kData + "/captures/" + name + ".pcap");
   const std::string path = std::filesystem::temp_directory_path() / ("trace-" + std::to_string(getpid()));
   const ModelFile model;
-  const auto geometry = daemon::load_geometry(model.path(), "");
+  const auto geometry = daemon::load_geometry(model.path(), {});
   REQUIRE(geometry.ok());
   json direct;
   {
