@@ -78,6 +78,7 @@ struct CeilingConfig {
 };
 
 struct LimitsConfig {
+  double cpu = 0.05;         // of a core, for the capture; above it flows are left out
   unsigned models_max = 32;  // models with series of their own; the others are "other"
 
   bool operator==(const LimitsConfig&) const = default;

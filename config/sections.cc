@@ -214,7 +214,8 @@ constexpr std::array<Key<CeilingConfig>, 7> kCeilingKeys = {{
                                  Faults& f) { read_auto_bytes(v, s.peak_bytes_per_second, f, kRateMin, kRateMax); }},
 }};
 
-constexpr std::array<Key<LimitsConfig>, 1> kLimitsKeys = {{
+constexpr std::array<Key<LimitsConfig>, 2> kLimitsKeys = {{
+    {"cpu", [](const Node& v, LimitsConfig& s, Faults& f) { read_number(v, s.cpu, f, 0.001, 1); }},
     {"models_max", [](const Node& v, LimitsConfig& s, Faults& f) { read_count(v, s.models_max, f, 1, 1000); }},
 }};
 

@@ -16,8 +16,8 @@ constexpr Duration kReopenMax = std::chrono::seconds(30);
 
 }  // namespace
 
-CaptureLoop::CaptureLoop(const tap::LiveOptions& capture, std::unique_ptr<tap::PacketSource> source, LineOptions line,
-                         Activity& activity, CeilingKeeper& ceiling, Identifier& identifier)
+CaptureLoop::CaptureLoop(const tap::LiveOptions& capture, std::unique_ptr<tap::LiveCapture> source, LineOptions line,
+                         double cpu_max, Activity& activity, CeilingKeeper& ceiling, Identifier& identifier)
     : capture_(capture),
       source_(std::move(source)),
       activity_(activity),
@@ -26,7 +26,8 @@ CaptureLoop::CaptureLoop(const tap::LiveOptions& capture, std::unique_ptr<tap::P
       line_([this, &line] {
         line.on_found = [this](const Targets::Found& found) { identifier_.ask(found.endpoint, found.family); };
         return line;
-      }()) {}
+      }()),
+      governor_(cpu_max) {}
 
 CaptureLoop::~CaptureLoop() {
   stop();
@@ -45,9 +46,9 @@ std::shared_ptr<const Snapshot> CaptureLoop::snapshot() const {
   return snapshot_.load();
 }
 
-void CaptureLoop::set_target_settings(std::vector<TargetSettings> settings) {
+void CaptureLoop::set_settings(std::vector<TargetSettings> targets, double cpu_max) {
   const std::lock_guard lock(settings_mutex_);
-  settings_ = std::move(settings);
+  settings_ = NewSettings{std::move(targets), cpu_max};
 }
 
 void CaptureLoop::run() {
@@ -56,6 +57,12 @@ void CaptureLoop::run() {
     const MonotonicTime now = monotonic_now();
     read_packets(now);
     take_news();
+    if (const auto one_in = governor_.observe(now, thread_cpu_time())) {
+      log::warning("watching costs {} [limits] cpu: one flow in {} is watched",
+                   *one_in > line_.watch().one_in ? "more than" : "less than", *one_in);
+      line_.set_share(*one_in);
+    }
+    apply_watch();
     tell_activity(now);
     round_seconds_ = to_seconds(monotonic_now() - now);
     if (now >= publish_at) {
@@ -100,6 +107,7 @@ void CaptureLoop::reopen(MonotonicTime now) {
   auto source = tap::open_live(capture_);
   if (source) {
     source_ = std::move(*source);
+    watch_applied_ = 0;
     log::info("the capture on {} is up again", capture_.interface);
     return;
   }
@@ -111,11 +119,22 @@ void CaptureLoop::take_news() {
   for (const Identifier::News& news : identifier_.take_news()) {
     if (news.facts) line_.targets().learn(news.endpoint, *news.facts);
     if (news.restarted_at) line_.targets().set_restarted(news.endpoint, *news.restarted_at);
+    if (news.child_ports) line_.set_child_ports(news.endpoint, *news.child_ports);
     const auto line_now = line_.tap().now();
     if (news.up && line_now) line_.targets().set_up(news.endpoint, *news.up, *line_now);
   }
   const std::lock_guard lock(settings_mutex_);
-  if (settings_) line_.targets().set_settings(*std::exchange(settings_, std::nullopt));
+  if (!settings_) return;
+  line_.targets().set_settings(settings_->targets);
+  governor_.set_cpu_max(settings_->cpu_max);
+  settings_.reset();
+}
+
+// A capture that was just opened lets the ports of the settings through, and nothing less.
+void CaptureLoop::apply_watch() {
+  if (source_ == nullptr || watch_applied_ == line_.watch_changes()) return;
+  watch_applied_ = line_.watch_changes();
+  if (const Status set = source_->set_watch(line_.watch()); !set) log::error("{}", set.error().message());
 }
 
 void CaptureLoop::tell_activity(MonotonicTime now) {

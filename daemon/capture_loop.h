@@ -10,6 +10,7 @@
 #include "collectors/tap/packet_source.h"
 #include "daemon/activity.h"
 #include "daemon/ceiling_keeper.h"
+#include "daemon/governor.h"
 #include "daemon/identifier.h"
 #include "daemon/wiring.h"
 #include "metrics/snapshot.h"
@@ -29,8 +30,9 @@ namespace rooflined::daemon {
 class CaptureLoop {
  public:
   // Requires: everything referred to outlives the loop.
-  CaptureLoop(const tap::LiveOptions& capture, std::unique_ptr<tap::PacketSource> source, LineOptions line,
-              Activity& activity, CeilingKeeper& ceiling, Identifier& identifier);
+  // `cpu_max`: of one core, for this thread.
+  CaptureLoop(const tap::LiveOptions& capture, std::unique_ptr<tap::LiveCapture> source, LineOptions line,
+              double cpu_max, Activity& activity, CeilingKeeper& ceiling, Identifier& identifier);
   ~CaptureLoop();
   CaptureLoop(const CaptureLoop&) = delete;
   CaptureLoop& operator=(const CaptureLoop&) = delete;
@@ -43,13 +45,14 @@ class CaptureLoop {
   // Counts up with every round of the loop: a watchdog's sign of life.
   std::uint64_t rounds() const { return rounds_.load(); }
   // Settings that hold from the next round on.
-  void set_target_settings(std::vector<TargetSettings> settings);
+  void set_settings(std::vector<TargetSettings> targets, double cpu_max);
 
  private:
   void run();
   void read_packets(MonotonicTime now);
   void lose_source(const Error& error, MonotonicTime now);
   void reopen(MonotonicTime now);
+  void apply_watch();
   void take_news();
   void tell_activity(MonotonicTime now);
   void publish();
@@ -57,7 +60,7 @@ class CaptureLoop {
   void tell_exceeded(const std::vector<TargetSnapshot>& targets);
 
   tap::LiveOptions capture_;
-  std::unique_ptr<tap::PacketSource> source_;  // null while the capture is down
+  std::unique_ptr<tap::LiveCapture> source_;  // null while the capture is down
   Activity& activity_;
   CeilingKeeper& ceiling_;
   Identifier& identifier_;
@@ -66,11 +69,17 @@ class CaptureLoop {
   std::uint64_t dropped_before_ = 0;  // by sources that failed
   MonotonicTime reopen_at_;
   Duration reopen_pause_{0};
+  Governor governor_;
+  std::uint64_t watch_applied_ = 0;
   std::set<std::string> exceeded_;
   double round_seconds_ = 0;  // of the last round, its wait for packets included
 
   std::mutex settings_mutex_;
-  std::optional<std::vector<TargetSettings>> settings_;
+  struct NewSettings {
+    std::vector<TargetSettings> targets;
+    double cpu_max;
+  };
+  std::optional<NewSettings> settings_;
   // shared_ptr: a scrape may still read a snapshot that newer ones have replaced.
   std::atomic<std::shared_ptr<const Snapshot>> snapshot_;
   std::atomic<std::uint64_t> rounds_{0};

@@ -5,6 +5,7 @@
 #include "metrics/base/time.h"
 
 #include <chrono>
+#include <ctime>
 
 namespace rooflined::daemon {
 
@@ -14,6 +15,13 @@ inline MonotonicTime monotonic_now() {
 
 inline WallTime wall_now() {
   return WallTime(std::chrono::duration_cast<Duration>(std::chrono::system_clock::now().time_since_epoch()));
+}
+
+// What the calling thread has used of a processor.
+inline Duration thread_cpu_time() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
 }  // namespace rooflined::daemon

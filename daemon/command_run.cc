@@ -99,8 +99,8 @@ class Daemon {
     }
     ceiling_ = std::make_unique<CeilingKeeper>(ceiling_options(settings_), activity_);
     identifier_ = std::make_unique<Identifier>(settings_);
-    capture_ =
-        std::make_unique<CaptureLoop>(capture, std::move(*source), std::move(line), activity_, *ceiling_, *identifier_);
+    capture_ = std::make_unique<CaptureLoop>(capture, std::move(*source), std::move(line), settings_.limits.cpu,
+                                             activity_, *ceiling_, *identifier_);
     if (const Status served = web_->start(); !served) return fail(served.error());
     ceiling_->start();
     identifier_->start();
@@ -152,7 +152,7 @@ class Daemon {
       settings.windows = settings_.windows;
       settings_ = settings;
       ceiling_->reload(ceiling_options(settings_));
-      capture_->set_target_settings(target_settings(settings_));
+      capture_->set_settings(target_settings(settings_), settings_.limits.cpu);
       identifier_->reload(settings_);
       log::info("settings reloaded");
     }

@@ -18,6 +18,9 @@ namespace rooflined::daemon {
 namespace {
 
 constexpr Duration kWatchEvery = std::chrono::seconds(5);
+// Ollama starts a child when a request for another model comes, and has it load the model before it asks it anything.
+constexpr Duration kChildrenEvery = std::chrono::seconds(1);
+constexpr std::size_t kChildrenMax = 8;
 constexpr Duration kAskAgainAfter = std::chrono::seconds(10);
 // A server that starts answers late, one that loads a model later: 2 s, 8 s, 32 s, 128 s.
 constexpr unsigned kAttemptsMax = 5;
@@ -146,6 +149,7 @@ std::vector<CollectorSnapshot> Identifier::collectors() const {
 
 void Identifier::run() {
   MonotonicTime watch_at = monotonic_now() + kWatchEvery;
+  MonotonicTime children_at = monotonic_now();
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const MonotonicTime now = monotonic_now();
@@ -163,6 +167,13 @@ void Identifier::run() {
       watch_at = now + kWatchEvery;
       lock.unlock();
       watch();
+      lock.lock();
+      continue;
+    }
+    if (now >= children_at) {
+      children_at = now + kChildrenEvery;
+      lock.unlock();
+      find_children();
       lock.lock();
       continue;
     }
@@ -229,6 +240,19 @@ void Identifier::answer(const Question& question) {
   ++again.attempt;
   again.due = monotonic_now() + kRetryFirst * (1 << (2 * question.attempt));
   questions_.push_back(again);
+}
+
+void Identifier::find_children() {
+  const std::lock_guard lock(mutex_);
+  std::optional<Listeners> listeners;
+  for (auto& [endpoint, watched] : watched_) {
+    if (watched.family != ServerFamily::kOllama) continue;
+    if (!listeners) listeners = Listeners::read();
+    std::vector<std::uint16_t> ports = listeners->child_ports(endpoint, kChildrenMax);
+    if (ports == watched.child_ports) continue;
+    watched.child_ports = ports;
+    news_.push_back(News{endpoint, std::nullopt, std::nullopt, std::nullopt, std::move(ports)});
+  }
 }
 
 void Identifier::watch() {

@@ -31,6 +31,8 @@ class Identifier {
     std::optional<TargetFacts> facts;
     std::optional<bool> up;
     std::optional<WallTime> restarted_at;
+    // Of an Ollama server: where its children listen.
+    std::optional<std::vector<std::uint16_t>> child_ports = {};
   };
 
   explicit Identifier(const config::Config& config);
@@ -61,11 +63,13 @@ class Identifier {
     std::uint64_t inode = 0;  // of the listening socket; 0: never seen from here (another network namespace)
     bool up = true;
     MonotonicTime asked_at;  // the epoch: never
+    std::vector<std::uint16_t> child_ports = {};
   };
 
   void run();
   void answer(const Question& question);
   void watch();
+  void find_children();
   TargetFacts find_facts(const config::Config& config, const Question& question, bool& answered) const;
 
   mutable std::mutex mutex_;

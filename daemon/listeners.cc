@@ -2,6 +2,7 @@
 
 #include "collectors/server/process.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -28,6 +29,16 @@ Listeners Listeners::read(const std::string& proc_root) {
 std::uint64_t Listeners::inode(const Endpoint& endpoint) const {
   const auto in_tcp = server::listening_inode(tcp_, endpoint);
   return in_tcp ? *in_tcp : server::listening_inode(tcp6_, endpoint).value_or(0);
+}
+
+std::vector<std::uint16_t> Listeners::child_ports(const Endpoint& endpoint, std::size_t ports_max) const {
+  const bool in_tcp = server::listening_inode(tcp_, endpoint).has_value();
+  const std::string& parent_table = in_tcp ? tcp_ : tcp6_;
+  std::vector<std::uint16_t> ports = server::child_ports(parent_table, tcp_, endpoint, ports_max);
+  for (const std::uint16_t port : server::child_ports(parent_table, tcp6_, endpoint, ports_max - ports.size())) {
+    if (std::find(ports.begin(), ports.end(), port) == ports.end()) ports.push_back(port);
+  }
+  return ports;
 }
 
 }  // namespace rooflined::daemon

@@ -4,8 +4,10 @@
 
 #include "metrics/exchange.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace rooflined::daemon {
 
@@ -16,6 +18,8 @@ class Listeners {
 
   // The inode of the socket that listens for this address; 0 where none does (or it is in another namespace).
   std::uint64_t inode(const Endpoint& endpoint) const;
+  // As server::child_ports(), from both tables.
+  std::vector<std::uint16_t> child_ports(const Endpoint& endpoint, std::size_t ports_max) const;
 
  private:
   std::string tcp_;

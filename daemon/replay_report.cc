@@ -32,6 +32,9 @@ json target_json(const Targets::View& view, const LatencyLog& latencies, double 
   target["server"] = snapshot.server;
   target["version"] = snapshot.version.empty() ? json(nullptr) : json(snapshot.version);
   target["model"] = snapshot.model == "unknown" ? json(nullptr) : json(snapshot.model);
+  target["role"] = snapshot.proxy ? "proxy" : "engine";
+  target["engine"] = snapshot.proxy ? json(snapshot.engine) : json(nullptr);
+  target["proxied"] = {{"requests", snapshot.proxied_requests}, {"output_tokens", snapshot.proxied_tokens}};
   target["requests"] = requests;
   target["requests_aborted"] = snapshot.requests[static_cast<std::size_t>(Outcome::kAborted)];
   target["requests_failed"] = snapshot.requests[static_cast<std::size_t>(Outcome::kError)];
@@ -86,8 +89,10 @@ ReplayTotals replay_totals(const Line& line) {
   ReplayTotals totals;
   totals.packets = capture.packets;
   totals.bytes = capture.bytes;
-  totals.gaps = capture.gaps;
-  totals.bytes_missing = capture.missing_bytes;
+  const tap::StreamCounters responses = line.tap().counters().responses;
+  totals.gaps = responses.gaps;
+  totals.bytes_missing = responses.bytes_missing;
+  totals.request_bytes_missing = capture.missing_bytes - responses.bytes_missing;
   totals.parse_errors = capture.parse_errors;
   totals.first_time = line.tap().first_time();
   totals.last_time = line.tap().last_time();
@@ -103,6 +108,7 @@ json replay_json(const ReplayTotals& totals, const Targets& targets, const Laten
   capture["bytes"] = totals.bytes;
   capture["gaps"] = totals.gaps;
   capture["bytes_missing"] = totals.bytes_missing;
+  capture["request_bytes_missing"] = totals.request_bytes_missing;
   std::uint64_t errors = 0;
   for (const auto& [reason, count] : totals.parse_errors) errors += count;
   capture["parse_errors"] = errors;
@@ -130,6 +136,8 @@ std::string replay_table(const json& report) {
   }
   for (const json& target : report["targets"]) {
     text += fmt::format("\n{}\n", target["target"].get<std::string>());
+    if (target.value("role", "") == "proxy")
+      text += fmt::format("  a proxy of {}: its streams count there\n", target["engine"].get<std::string>());
     const auto line = [&text](const char* what, const std::string& value) {
       text += fmt::format("  {:<26}{}\n", what, value);
     };

@@ -35,8 +35,9 @@ using LatencyLogs = std::map<Endpoint, std::unique_ptr<LatencyLog>>;
 struct ReplayTotals {
   std::uint64_t packets = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t gaps = 0;
+  std::uint64_t gaps = 0;  // of responses, as the next
   std::uint64_t bytes_missing = 0;
+  std::uint64_t request_bytes_missing = 0;
   std::map<std::string, std::uint64_t> parse_errors;
   std::optional<LineTime> first_time;
   std::optional<LineTime> last_time;

@@ -11,22 +11,6 @@
 namespace rooflined::daemon {
 namespace {
 
-// Families that hold their weights in GPU memory unless the settings say otherwise (design.md §3 "Bandwidth").
-bool lives_on_gpu(ServerFamily family) {
-  switch (family) {
-    case ServerFamily::kVllm:
-    case ServerFamily::kSglang:
-    case ServerFamily::kTgi:
-    case ServerFamily::kTensorRtLlm:
-    case ServerFamily::kLmDeploy:
-    case ServerFamily::kAphrodite:
-    case ServerFamily::kMlc:
-      return true;
-    default:
-      return false;
-  }
-}
-
 constexpr const char* kUnknownModel = "unknown";
 
 // "/models/m.gguf" and "org/name" are shown by their last component.
@@ -167,8 +151,40 @@ void Targets::on_end(const ExchangeEnd& end) {
   waiting_.erase(end.exchange);
   const auto owner = owner_.find(end.exchange);
   if (owner == owner_.end()) return;
+  constexpr double kOwnWeight = 0.1;
+  if (end.outcome == Outcome::kOk) owner->second.target->proxied_share *= 1 - kOwnWeight;
   owner->second.books->end(end);
   owner_.erase(owner);
+}
+
+void Targets::on_proxied(ExchangeId exchange, const Endpoint& proxy, const Endpoint& engine) {
+  const auto owner = owner_.find(exchange);
+  if (owner != owner_.end()) {
+    owner->second.books->forget(exchange, now_);
+    owner_.erase(owner);
+  }
+  Target* target = find(proxy);
+  if (target == nullptr) return;
+  if (!target->is_proxy()) log::info("port {} is a proxy of port {}: its streams count there", proxy.port, engine.port);
+  target->engine = engine;
+  target->proxied_share = 1;
+  ++target->proxied_requests;
+}
+
+void Targets::on_proxied_tokens(const Endpoint& proxy, std::uint64_t tokens) {
+  if (Target* target = find(proxy)) target->proxied_tokens += tokens;
+}
+
+void Targets::set_child_ports(std::uint16_t parent, const std::vector<std::uint16_t>& ports) {
+  constexpr std::size_t kParentsMax = 1024;
+  if (parents_.size() >= kParentsMax) parents_.clear();
+  // Those of children that are gone stay: their targets may still be there.
+  for (const std::uint16_t port : ports) parents_[port] = parent;
+}
+
+bool Targets::knows(const Endpoint& server) {
+  return find(server) != nullptr || std::any_of(waiting_.begin(), waiting_.end(),
+                                                [&](const auto& waiting) { return waiting.second.server == server; });
 }
 
 void Targets::advance_to(LineTime now) {
@@ -179,7 +195,8 @@ void Targets::advance_to(LineTime now) {
     for (const Retired& retired : target.retired) retired.books->advance_to(now);
     if (!target.retired.empty()) forget_retired(target, now);
     if (target.name.empty() && (target.asked || now - target.began > options_.identity_wait)) name(target);
-    const bool forgotten = target.gone_since && now - *target.gone_since > options_.forget_after &&
+    const Duration forget_after = parents_.contains(target.endpoint.port) ? Duration{0} : options_.forget_after;
+    const bool forgotten = target.gone_since && now - *target.gone_since > forget_after &&
                            target.books->exchanges_in_flight() == 0 && target.retired.empty();
     if (forgotten) std::erase_if(aliases_, [&](const auto& alias) { return alias.second == target.endpoint; });
     it = forgotten ? targets_.erase(it) : std::next(it);
@@ -204,9 +221,11 @@ void Targets::lose_everywhere(LineTime at) {
 void Targets::name(Target& target) {
   std::set<std::string> taken;
   for (const auto& [endpoint, other] : targets_) taken.insert(other->name);
+  const auto parent = parents_.find(target.endpoint.port);
+  const std::uint16_t port = parent == parents_.end() ? target.endpoint.port : parent->second;
   const std::string base = !target.settings.name.empty()
                                ? target.settings.name
-                               : std::string(family_name(target.family)) + "-" + std::to_string(target.endpoint.port);
+                               : std::string(family_name(target.family)) + "-" + std::to_string(port);
   target.name = base;
   for (int suffix = 2; taken.contains(target.name); ++suffix) target.name = base + "-" + std::to_string(suffix);
   log::info("target {}: {} {}, model {}", target.name, family_name(target.family),
@@ -258,131 +277,6 @@ TargetSettings Targets::settings_of(std::uint16_t port) const {
 void Targets::set_settings(const std::vector<TargetSettings>& settings) {
   options_.settings = settings;
   for (auto& [endpoint, target] : targets_) target->settings = settings_of(endpoint.port);
-}
-
-Device Targets::device_of(const Target& target) const {
-  if (target.settings.device != Device::kAuto) return target.settings.device;
-  if (lives_on_gpu(target.family)) return Device::kGpu;
-  return options_.gpu_present ? Device::kAuto : Device::kCpu;
-}
-
-// Of the nodes that the engine is pinned to; the whole machine's where one of them was not measured.
-std::optional<BytesPerSecond> Targets::ram_bandwidth_of(const Target& target,
-                                                        std::optional<BytesPerSecond> ceiling) const {
-  const std::vector<int>& pinned = target.settings.numa_nodes;
-  BytesPerSecond sum = 0;
-  std::size_t found = 0;
-  for (const ceiling::NodeResult& node : memory_nodes_) {
-    if (std::find(pinned.begin(), pinned.end(), node.node) == pinned.end()) continue;
-    sum += node.best;
-    ++found;
-  }
-  return found > 0 && found == pinned.size() ? std::optional(sum) : ceiling;
-}
-
-BytesPerSecond Targets::ram_decode_rate() const {
-  constexpr Duration kSpan = std::chrono::seconds(10);
-  BytesPerSecond sum = 0;
-  for (const auto& [endpoint, target] : targets_) {
-    if (device_of(*target) == Device::kCpu) sum += target->books->decode_rate(kSpan).value_or(0);
-  }
-  return sum;
-}
-
-std::optional<BytesPerSecond> Targets::bandwidth_of(const Target& target, std::optional<BytesPerSecond> ceiling) const {
-  switch (device_of(target)) {
-    case Device::kCpu:
-      return ram_bandwidth_of(target, ceiling);
-    case Device::kGpu:
-      return target.settings.gpu_bandwidth;
-    case Device::kAuto:
-      return std::nullopt;
-  }
-  return std::nullopt;
-}
-
-bool Targets::ram_bound_exists() const {
-  return std::any_of(targets_.begin(), targets_.end(),
-                     [this](const auto& entry) { return device_of(*entry.second) == Device::kCpu; });
-}
-
-TargetSnapshot Targets::snapshot_of(const Target& target, std::optional<BytesPerSecond> ceiling) const {
-  TargetSnapshot snapshot = target.books->snapshot(bandwidth_of(target, ceiling));
-  snapshot.target = target.name;
-  snapshot.server = family_name(target.family);
-  snapshot.version = target.version;
-  snapshot.model = target.model;
-  snapshot.port = target.endpoint.port;
-  snapshot.memory = device_of(target) == Device::kGpu ? "gpu" : "ram";
-  snapshot.up = !target.gone_since;
-  snapshot.deploy_timestamp = target.restarted_at;
-  if (!snapshot.up) {
-    snapshot.windows.clear();
-    snapshot.caveats.clear();
-    snapshot.bandwidth.reset();
-  } else if (device_of(target) == Device::kAuto) {
-    snapshot.caveats.emplace_back("offload");
-  } else if (device_of(target) == Device::kCpu && !target.settings.numa_nodes.empty()) {
-    snapshot.caveats.emplace_back("numa_bound");
-  }
-  return snapshot;
-}
-
-TargetSnapshot Targets::retired_snapshot(const Target& target, const Retired& retired) {
-  TargetSnapshot snapshot = retired.books->snapshot(std::nullopt);
-  snapshot.target = target.name;
-  snapshot.server = family_name(target.family);
-  snapshot.model = retired.model;
-  snapshot.port = target.endpoint.port;
-  snapshot.retired = true;
-  snapshot.up = false;
-  snapshot.windows.clear();
-  snapshot.caveats.clear();
-  snapshot.geometry.reset();
-  return snapshot;
-}
-
-std::vector<TargetSnapshot> Targets::snapshots(std::optional<BytesPerSecond> ceiling) const {
-  std::vector<TargetSnapshot> snapshots;
-  for (const auto& [endpoint, target] : targets_) {
-    if (target->name.empty()) continue;
-    snapshots.push_back(snapshot_of(*target, ceiling));
-    for (auto retired = target->retired.rbegin(); retired != target->retired.rend(); ++retired) {
-      snapshots.push_back(retired_snapshot(*target, *retired));
-    }
-  }
-  std::stable_sort(snapshots.begin(), snapshots.end(),
-                   [](const TargetSnapshot& a, const TargetSnapshot& b) { return a.target < b.target; });
-  return snapshots;
-}
-
-std::vector<NodeRatioSnapshot> Targets::node_ratios(const std::vector<TargetSnapshot>& targets) {
-  std::vector<NodeRatioSnapshot> ratios;
-  for (const TargetSnapshot& target : targets) {
-    // What the caches serve is no load on the memory.
-    const bool from_cache =
-        std::find(target.caveats.begin(), target.caveats.end(), "cache_assisted") != target.caveats.end();
-    for (const WindowSnapshot& window : target.windows) {
-      if (!window.decode_bandwidth_ratio || from_cache) continue;
-      const auto same = std::find_if(ratios.begin(), ratios.end(), [&](const NodeRatioSnapshot& ratio) {
-        return ratio.window == window.window && ratio.memory == target.memory;
-      });
-      if (same != ratios.end()) {
-        same->ratio += *window.decode_bandwidth_ratio;
-      } else {
-        ratios.push_back(NodeRatioSnapshot{window.window, target.memory, *window.decode_bandwidth_ratio});
-      }
-    }
-  }
-  return ratios;
-}
-
-std::vector<Targets::View> Targets::views(std::optional<BytesPerSecond> ceiling) const {
-  std::vector<View> views;
-  for (const auto& [endpoint, target] : targets_) {
-    views.push_back(View{snapshot_of(*target, ceiling), *target->books, endpoint});
-  }
-  return views;
 }
 
 }  // namespace rooflined::daemon

@@ -9,6 +9,8 @@
 #pragma once
 
 #include "collectors/ceiling/measure.h"
+#include "daemon/flow_share.h"
+#include "daemon/twins.h"
 #include "metrics/engine_books.h"
 #include "metrics/exchange.h"
 #include "metrics/snapshot.h"
@@ -47,7 +49,7 @@ struct TargetFacts {
   std::shared_ptr<const Geometry> geometry;
 };
 
-class Targets final : public ExchangeSink {
+class Targets final : public ProxySink {
  public:
   struct Options {
     std::vector<WindowSpan> windows;
@@ -79,6 +81,8 @@ class Targets final : public ExchangeSink {
   void on_client_window(ExchangeId exchange, bool closed, LineTime at) override;
   void on_loss(ExchangeId exchange, LineTime at) override;
   void on_end(const ExchangeEnd& end) override;
+  void on_proxied(ExchangeId exchange, const Endpoint& proxy, const Endpoint& engine) override;
+  void on_proxied_tokens(const Endpoint& proxy, std::uint64_t tokens) override;
 
   void advance_to(LineTime now);
   void finish();
@@ -93,6 +97,10 @@ class Targets final : public ExchangeSink {
   // What new settings say of device and bandwidth holds at once; names and replicas hold for targets found later.
   void set_settings(const std::vector<TargetSettings>& settings);
 
+  // Engines on these ports are children of the server on `parent`: named by its port, since theirs change with every
+  // start, and forgotten as soon as they are gone.
+  void set_child_ports(std::uint16_t parent, const std::vector<std::uint16_t>& ports);
+
   // Requests that have begun and not ended, on any watched port.
   std::size_t exchanges_in_flight() const { return waiting_.size() + owner_.size(); }
   // Exchanges that were left out because targets_max was reached.
@@ -101,12 +109,16 @@ class Targets final : public ExchangeSink {
   void set_memory_nodes(std::vector<ceiling::NodeResult> nodes) { memory_nodes_ = std::move(nodes); }
   // Decode bytes per second of the RAM-bound targets together, over the last ten seconds that are settled.
   BytesPerSecond ram_decode_rate() const;
+  // An engine was recognised there, or somebody has asked for generated text and waits.
+  bool knows(const Endpoint& server);
+  // One flow in `one_in` is watched from now on; counters stay as counted.
+  void set_share(unsigned one_in) { share_.set(one_in, now_); }
   // A target that reads its weights from RAM exists.
   bool ram_bound_exists() const;
 
   // `ceiling` is the RAM's. Targets that nobody has asked yet are left out.
   std::vector<TargetSnapshot> snapshots(std::optional<BytesPerSecond> ceiling) const;
-  // Σ over the targets on the same memory, per window.
+  // Σ over the engines on the same memory, per window.
   static std::vector<NodeRatioSnapshot> node_ratios(const std::vector<TargetSnapshot>& targets);
 
   // For a finished replay.
@@ -138,6 +150,13 @@ class Targets final : public ExchangeSink {
     std::optional<WallTime> restarted_at;
     std::unique_ptr<EngineBooks> books;
     std::vector<Retired> retired;  // newest last
+    // As a proxy: the engine behind it, and the share of its latest requests that went there.
+    std::optional<Endpoint> engine;
+    double proxied_share = 0;
+    std::uint64_t proxied_requests = 0;
+    std::uint64_t proxied_tokens = 0;
+
+    bool is_proxy() const { return proxied_share > 0.5; }
   };
   struct Owner {
     Target* target;
@@ -157,6 +176,8 @@ class Targets final : public ExchangeSink {
   std::optional<BytesPerSecond> ram_bandwidth_of(const Target& target, std::optional<BytesPerSecond> ceiling) const;
   std::optional<BytesPerSecond> bandwidth_of(const Target& target, std::optional<BytesPerSecond> ceiling) const;
   TargetSnapshot snapshot_of(const Target& target, std::optional<BytesPerSecond> ceiling) const;
+  void show_role(const Target& target, TargetSnapshot& snapshot) const;
+  void show_share(TargetSnapshot& snapshot) const;
   static TargetSnapshot retired_snapshot(const Target& target, const Retired& retired);
 
   Options options_;
@@ -165,9 +186,11 @@ class Targets final : public ExchangeSink {
   std::map<Endpoint, std::unique_ptr<Target>> targets_;
   std::unordered_map<ExchangeId, ExchangeBegin> waiting_;  // not recognised yet
   std::unordered_map<ExchangeId, Owner> owner_;
-  std::map<Endpoint, Endpoint> aliases_;  // other addresses of a target's listener
   std::vector<ceiling::NodeResult> memory_nodes_;
+  std::map<std::uint16_t, std::uint16_t> parents_;  // port of a child → port of its parent
+  std::map<Endpoint, Endpoint> aliases_;            // other addresses of a target's listener
   LineTime now_ = LineTime::min();
+  FlowShare share_;
   std::uint64_t exchanges_refused_ = 0;
 };
 

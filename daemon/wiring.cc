@@ -2,13 +2,18 @@
 
 #include "metrics/base/log.h"
 
+#include <algorithm>
+
 namespace rooflined::daemon {
 
-Line::Line(const LineOptions& options) {
+Line::Line(const LineOptions& options) : ports_(options.ports), watch_{.ports = options.ports, .left_out = {}} {
   // ledger, windows, one set of books for each target
   targets_ = std::make_unique<Targets>(options.targets, options.on_found, options.observer_for);
+  // exchanges seen on two hops count on one
+  twins_ = std::make_unique<Twins>(*targets_);
   // HTTP message → stream event → token event
-  exchanges_ = std::make_unique<tap::ExchangeFactory>(*targets_);
+  exchanges_ =
+      std::make_unique<tap::ExchangeFactory>(*twins_, tap::HttpLimits(), static_cast<tap::OtherTrafficSink*>(this));
   exchanges_->tell_unreadable(
       [this](const Endpoint& server, tap::ParseError why) { warn_unreadable(server.port, why); });
   // packet → TCP bytes | gap
@@ -25,16 +30,54 @@ Line::~Line() = default;
 
 void Line::on_packet(const tap::Packet& packet) {
   tap_->on_packet(packet);
-  if (const auto now = tap_->now()) targets_->advance_to(*now);
+  if (const auto now = tap_->now()) advance_books(*now);
 }
 
 void Line::advance_live(MonotonicTime now) {
   tap_->advance_live(now);
-  if (const auto line_now = tap_->now()) targets_->advance_to(*line_now);
+  if (const auto line_now = tap_->now()) advance_books(*line_now);
+}
+
+void Line::advance_books(LineTime now) {
+  twins_->advance_to(now);
+  targets_->advance_to(now);
+  if (neighbours_.advance_to(now)) tell_left_out();
+}
+
+void Line::on_other_traffic(const Endpoint& server, LineTime at) {
+  if (!neighbours_.note_foreign(server, targets_->knows(server), at)) return;
+  log::info("port {}: no inference server answers there; left out for a while", server.port);
+  tell_left_out();
+}
+
+void Line::tell_left_out() {
+  watch_.left_out = neighbours_.left_out();
+  ++watch_changes_;
+}
+
+void Line::set_child_ports(const Endpoint& parent, const std::vector<std::uint16_t>& ports) {
+  child_ports_[parent] = ports;
+  watch_.ports = ports_;
+  for (const auto& [owner, children] : child_ports_) {
+    for (const std::uint16_t port : children) {
+      if (std::find(watch_.ports.begin(), watch_.ports.end(), port) == watch_.ports.end()) watch_.ports.push_back(port);
+    }
+  }
+  targets_->set_child_ports(parent.port, ports);
+  ++watch_changes_;
+  tap_->set_watch(watch_);
+}
+
+void Line::set_share(unsigned one_in) {
+  watch_.one_in = one_in;
+  ++watch_changes_;
+  tap_->set_watch(watch_);
+  targets_->set_share(one_in);
 }
 
 void Line::finish() {
   tap_->finish();
+  twins_->finish();
   targets_->finish();
 }
 
@@ -68,6 +111,8 @@ CaptureSnapshot Line::capture_snapshot(const std::string& interface, const tap::
   capture.clock_steps = tap.clock_steps;
   capture.flows_ignored = {{"not_local", tap.table.ignored_not_local},
                            {"no_interest", tap.table.ignored_no_interest},
+                           {"other_traffic", neighbours_.let_go()},
+                           {"governor", tap.table.ignored_governor},
                            {"evicted", tap.table.evicted},
                            {"too_many_targets", targets_->exchanges_refused()}};
   for (std::size_t i = 0; i < http.parse_errors.size(); ++i) {

@@ -7,13 +7,18 @@
 
 #include "collectors/tap/exchange_factory.h"
 #include "collectors/tap/local_host.h"
+#include "collectors/tap/other_traffic.h"
 #include "collectors/tap/packet.h"
 #include "collectors/tap/tap.h"
+#include "collectors/tap/watch.h"
+#include "daemon/neighbours.h"
 #include "daemon/targets.h"
+#include "daemon/twins.h"
 #include "metrics/snapshot.h"
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -32,7 +37,7 @@ struct LineOptions {
   std::function<RecordObserver*(const Endpoint&)> observer_for;
 };
 
-class Line final : public tap::PacketSink {
+class Line final : public tap::PacketSink, private tap::OtherTrafficSink {
  public:
   explicit Line(const LineOptions& options);
   ~Line() override;
@@ -46,6 +51,14 @@ class Line final : public tap::PacketSink {
   // The end of a capture file.
   void finish();
 
+  // What a live capture should let through now; `watch_changes` counts up when that changed.
+  const tap::Watch& watch() const { return watch_; }
+  std::uint64_t watch_changes() const { return watch_changes_; }
+  // Watches these ports instead of the earlier ones of that server, beside those of the settings.
+  void set_child_ports(const Endpoint& parent, const std::vector<std::uint16_t>& ports);
+  // Watches one flow in so many: a power of two.
+  void set_share(unsigned one_in);
+
   Targets& targets() { return *targets_; }
   const Targets& targets() const { return *targets_; }
   const tap::Tap& tap() const { return *tap_; }
@@ -58,8 +71,19 @@ class Line final : public tap::PacketSink {
   void warn_unreadable(std::uint16_t port, tap::ParseError why);
 
   std::set<std::pair<std::uint16_t, tap::ParseError>> warned_;
+  void advance_books(LineTime now);
+  void on_other_traffic(const Endpoint& server, LineTime at) override;
+  void tell_left_out();
+
+  std::vector<std::uint16_t> ports_;  // of the settings
+  std::map<Endpoint, std::vector<std::uint16_t>> child_ports_;
+  Neighbours neighbours_;
+  tap::Watch watch_;
+  std::uint64_t watch_changes_ = 0;
+
   // In the order of the line; the later ones hold on to the earlier ones.
   std::unique_ptr<Targets> targets_;
+  std::unique_ptr<Twins> twins_;
   std::unique_ptr<tap::ExchangeFactory> exchanges_;
   std::unique_ptr<tap::HostNetwork> network_;
   std::unique_ptr<tap::LocalHost> local_;

@@ -165,6 +165,14 @@ void EngineBooks::end(const ExchangeEnd& end) {
   exchanges_.erase(found);
 }
 
+void EngineBooks::forget(ExchangeId id, LineTime at) {
+  const auto found = exchanges_.find(id);
+  if (found == exchanges_.end()) return;
+  ledger_.request_over(id, at);
+  prompt_tokens_.add(-static_cast<double>(found->second.prompt_tokens.value_or(0)));
+  exchanges_.erase(found);
+}
+
 void EngineBooks::on_first_tokens(LineTime at, double tokens) {
   output_tokens_.add(tokens);
   window_.add_first_tokens(at, tokens);

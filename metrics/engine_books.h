@@ -82,6 +82,8 @@ class EngineBooks final : private LedgerSink {
   void loss(ExchangeId exchange, LineTime at);
   void client_window(ExchangeId exchange, bool closed, LineTime at);
   void end(const ExchangeEnd& end);
+  // It was none of this engine's: nothing is left of it. Requires: it has borne no token here.
+  void forget(ExchangeId exchange, LineTime at);
   // The kernel dropped packets.
   void loss_everywhere(LineTime at);
 

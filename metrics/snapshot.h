@@ -73,9 +73,13 @@ struct TargetSnapshot {
   std::string memory = "ram";  // that its weights are read from: "ram" or "gpu"
   // An earlier model of the target of that name, which comes before it: counters only (and `up` is false).
   bool retired = false;
-  bool up = true;  // false: every gauge but rooflined_target_up is absent
+  bool proxy = false;  // its streams are those of another target, where they count
+  std::string engine;  // that target's name
+  bool up = true;      // false: every gauge but rooflined_target_up is absent
 
   // Counters since the target appeared.
+  std::uint64_t proxied_requests = 0;  // these two are in none of the others
+  std::uint64_t proxied_tokens = 0;
   double output_tokens = 0;
   double prompt_tokens = 0;
   double decode_tokens = 0;

@@ -66,11 +66,13 @@ struct TableRow {
   Address address{};
   std::uint64_t port = 0;
   bool listening = false;
+  std::uint64_t user = 0;
   std::uint64_t inode = 0;
 };
 
 // "  0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 12345 1 …"
 std::optional<TableRow> table_row(std::string_view line) {
+  constexpr std::size_t kUserField = 7;
   constexpr std::size_t kInodeField = 9;
   constexpr std::string_view kListen = "0A";  // TCP_LISTEN of include/net/tcp_states.h
   std::array<std::string_view, kInodeField + 1> fields;
@@ -79,9 +81,37 @@ std::optional<TableRow> table_row(std::string_view line) {
   if (colon == std::string_view::npos) return std::nullopt;
   const auto address = table_address(fields[1].substr(0, colon));
   const auto port = number(fields[1].substr(colon + 1), 16);
+  const auto user = number(fields[kUserField], 10);
   const auto inode = number(fields[kInodeField], 10);
-  if (!address || !port || !inode) return std::nullopt;
-  return TableRow{*address, *port, fields[3] == kListen, *inode};
+  if (!address || !port || !user || !inode) return std::nullopt;
+  return TableRow{*address, *port, fields[3] == kListen, *user, *inode};
+}
+
+// The next listening socket, of whatever address; `table` is left behind it.
+std::optional<TableRow> next_listener(std::string_view& table) {
+  while (!table.empty()) {
+    const std::size_t end = std::min(table.find('\n'), table.size());
+    const auto row = table_row(table.substr(0, end));
+    table.remove_prefix(std::min(end + 1, table.size()));
+    if (row && row->listening && row->inode != 0) return row;
+  }
+  return std::nullopt;
+}
+
+std::optional<TableRow> listener_row(std::string_view table, const Endpoint& endpoint) {
+  std::optional<TableRow> on_any;
+  while (const auto row = next_listener(table)) {
+    if (row->port != endpoint.port) continue;
+    if (row->address == endpoint.address) return row;
+    if (row->address == kAnyV6 || row->address == kAnyV4) on_any = row;
+  }
+  return on_any;
+}
+
+bool is_loopback(const Address& address) {
+  constexpr Address kLoopbackV6 = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+  return address == kLoopbackV6 ||
+         (std::equal(kAnyV4.begin(), kAnyV4.begin() + kMappedPrefix, address.begin()) && address[kMappedPrefix] == 127);
 }
 
 std::string read_bounded(const std::string& path) {
@@ -130,16 +160,28 @@ Seen look_at(const std::string& path) {
 }  // namespace
 
 std::optional<std::uint64_t> listening_inode(std::string_view table, const Endpoint& endpoint) {
-  std::optional<std::uint64_t> on_any;
-  while (!table.empty()) {
-    const std::size_t end = std::min(table.find('\n'), table.size());
-    const auto row = table_row(table.substr(0, end));
-    table.remove_prefix(std::min(end + 1, table.size()));
-    if (!row || !row->listening || row->port != endpoint.port || row->inode == 0) continue;
-    if (row->address == endpoint.address) return row->inode;
-    if (row->address == kAnyV6 || row->address == kAnyV4) on_any = row->inode;
+  const auto row = listener_row(table, endpoint);
+  if (!row) return std::nullopt;
+  return row->inode;
+}
+
+std::vector<std::uint16_t> child_ports(std::string_view table, std::string_view child_table, const Endpoint& endpoint,
+                                       std::size_t ports_max) {
+  constexpr std::uint64_t kPrivilegedPortMax = 1023;
+  const auto parent = listener_row(table, endpoint);
+  if (!parent) return {};
+  std::vector<TableRow> children;
+  while (const auto row = next_listener(child_table)) {
+    // Sockets are numbered as they are made.
+    const bool later = row->inode > parent->inode && row->user == parent->user;
+    if (later && is_loopback(row->address) && row->port > kPrivilegedPortMax) children.push_back(*row);
   }
-  return on_any;
+  std::sort(children.begin(), children.end(), [](const TableRow& a, const TableRow& b) { return a.inode > b.inode; });
+  std::vector<std::uint16_t> ports;
+  for (const TableRow& child : children) {
+    if (ports.size() < ports_max) ports.push_back(static_cast<std::uint16_t>(child.port));
+  }
+  return ports;
 }
 
 Result<std::int64_t> find_listener(const Endpoint& endpoint, const ProcessOptions& options) {

@@ -2,7 +2,12 @@
 
 #include "collectors/tap/link_layer.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <array>
 
 #include <string_view>
 
@@ -21,6 +26,23 @@ std::string any_of(std::span<const std::uint16_t> ports, std::string_view term) 
     text += fmt::format(fmt::runtime(term), port);
   }
   return "(" + text + ")";
+}
+
+std::string not_server(const Endpoint& server) {
+  constexpr std::array<std::uint8_t, 12> kIpv4Prefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  const bool ipv4 = std::equal(kIpv4Prefix.begin(), kIpv4Prefix.end(), server.address.begin());
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  ::inet_ntop(ipv4 ? AF_INET : AF_INET6, server.address.data() + (ipv4 ? 12 : 0), text.data(), text.size());
+  return fmt::format("not (src host {0} and src port {1}) and not (dst host {0} and dst port {1})", text.data(),
+                     server.port);
+}
+
+// in_share(), and SYNs. `tcp[…]` sees IPv4 only (pcap-filter(7)).
+std::string share(unsigned one_in) {
+  return fmt::format(
+      "((ip and (tcp[13] & 2 != 0 or ((tcp[0:2] + tcp[2:2]) >> 1) & {0} = 0)) or "
+      "(ip6 and (ip6[53] & 2 != 0 or ((ip6[40:2] + ip6[42:2]) >> 1) & {0} = 0)))",
+      one_in - 1);
 }
 
 // Hop-by-hop options (also in segments over 64 KB, RFC 2675), routing, authentication, destination options.
@@ -56,9 +78,13 @@ std::string filter_of(const PortTests& tests, int link_type) {
 
 }  // namespace
 
-std::string capture_filter(std::span<const std::uint16_t> ports, int link_type) {
+std::string capture_filter(const Watch& watch, int link_type) {
+  const std::span<const std::uint16_t> ports = watch.ports;
+  std::string untagged = fmt::format("tcp and {}", any_of(ports, "port {}"));
+  for (const Endpoint& server : watch.left_out) untagged += " and " + not_server(server);
+  if (watch.one_in > 1) untagged += " and " + share(watch.one_in);
   return filter_of(
-      {.untagged = fmt::format("(tcp and {})", any_of(ports, "port {}")),
+      {.untagged = fmt::format("({})", untagged),
        .cooked_ipv4 = any_of(ports, "link[24+4*(link[24]&15):2] = {0} or link[26+4*(link[24]&15):2] = {0}"),
        .cooked_ipv6 = any_of(ports, "link[64:2] = {0} or link[66:2] = {0}")},
       link_type);

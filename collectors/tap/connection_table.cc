@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
+#include <utility>
 
 namespace rooflined::tap {
 
 namespace {
-
-// How often idle connections and old holes are looked for. With the 200 ms of a hole this stays below the 250 ms that
-// the ledger waits.
-constexpr Duration kSweepEvery = std::chrono::milliseconds(10);
 
 // How far from the next expected byte a RST may be: a receiver takes it inside its window only (RFC 9293 §3.10.7.4).
 constexpr std::int32_t kResetBehindMax = 64 * 1024;
@@ -42,7 +39,7 @@ std::array<std::uint64_t, 2> random_secret() {
 }
 
 FlowEnvironment environment_of(const TableLimits& limits, ConnectionFactory& factory) {
-  FlowEnvironment environment{factory, limits.stream, limits.stream, {}, {}};
+  FlowEnvironment environment{factory, limits.stream, limits.stream, {}, {}, {}};
   environment.request_limits.unacknowledged_hole_age_max = limits.request_hole_age_max;
   environment.budget.bytes_max = limits.waiting_bytes_max;
   return environment;
@@ -67,6 +64,29 @@ ConnectionTable::ConnectionTable(std::span<const std::uint16_t> ports, const Tab
       environment_(environment_of(limits, factory)),
       connections_(0, KeyHash{random_secret()}) {
   for (const std::uint16_t port : ports) watched_.set(port);
+}
+
+void ConnectionTable::set_watch(const Watch& watch, LineTime now) {
+  watched_.reset();
+  for (const std::uint16_t port : watch.ports) watched_.set(port);
+  const unsigned one_in_before = std::exchange(one_in_, watch.one_in);
+  if (one_in_ == one_in_before) return;
+  for (const Stage stage : {Stage::kHandshake, Stage::kOpen, Stage::kIgnored}) {
+    Connection* next = nullptr;
+    for (Connection* each = lists_[static_cast<std::size_t>(stage)].oldest; each != nullptr; each = next) {
+      next = each->newer;
+      const bool was_in = in_share(each->key.client.port, each->key.server.port, one_in_before);
+      if (is_in_share(each->key) == was_in || was_in == (stage == Stage::kIgnored)) continue;
+      // What comes into the share is found again, as joined late, by its next packet.
+      if (!was_in) {
+        erase(*each);
+        continue;
+      }
+      ++counters_.ignored_governor;
+      close(*each, CloseCause::kEvicted, now);
+      move_to(*each, Stage::kIgnored);
+    }
+  }
 }
 
 void ConnectionTable::accept(const TcpSegment& segment, LineTime at) {
@@ -144,6 +164,9 @@ ConnectionTable::Connection* ConnectionTable::create(const Place& place, const T
   connection.last_at = at;
   if (locality == Locality::kRemote) {
     ++counters_.ignored_not_local;
+    connection.stage = Stage::kIgnored;
+  } else if (!is_in_share(place.key)) {
+    ++counters_.ignored_governor;
     connection.stage = Stage::kIgnored;
   }
   link(connection);
@@ -298,81 +321,6 @@ void ConnectionTable::settle(Connection& connection, LineTime at) {
   } else if (connection.flow->ended()) {
     close(connection, CloseCause::kFinished, at);
   }
-}
-
-void ConnectionTable::sweep(LineTime now) {
-  sweep_due_ = now + kSweepEvery;
-  sweep_holes(now);
-  sweep_idle(Stage::kHandshake, limits_.idle_without_payload_max, now);
-  sweep_idle(Stage::kOpen, limits_.idle_max, now);
-  sweep_idle(Stage::kIgnored, limits_.ignored_idle_max, now);
-  sweep_idle(Stage::kClosed, limits_.closed_kept, now);
-}
-
-void ConnectionTable::sweep_holes(LineTime now) {
-  for (std::size_t i = 0; i < with_holes_.size();) {
-    Connection& connection = *with_holes_[i];
-    connection.flow->advance_to(now);
-    settle(connection, now);
-    if (i < with_holes_.size() && with_holes_[i] == &connection) {
-      if (connection.flow->has_hole()) {
-        ++i;
-        continue;
-      }
-      with_holes_[i] = with_holes_.back();
-      with_holes_[i]->flow->hole_slot = i;
-      with_holes_.pop_back();
-      connection.flow->hole_slot = Flow::kNotListed;
-    }
-  }
-}
-
-void ConnectionTable::sweep_idle(Stage stage, Duration idle_max, LineTime now) {
-  const StageList& list = lists_[static_cast<std::size_t>(stage)];
-  while (list.oldest != nullptr && now - list.oldest->last_at > idle_max) {
-    Connection& connection = *list.oldest;
-    if (stage == Stage::kOpen) close(connection, CloseCause::kIdle, connection.last_at + idle_max);
-    erase(connection);
-  }
-}
-
-void ConnectionTable::finish(LineTime now) {
-  for (const StageList& list : lists_) {
-    while (list.oldest != nullptr) {
-      Connection& connection = *list.oldest;
-      if (connection.flow != nullptr) close(connection, CloseCause::kEndOfCapture, now);
-      erase(connection);
-    }
-  }
-}
-
-void ConnectionTable::move_to(Connection& connection, Stage stage) {
-  unlink(connection);
-  connection.stage = stage;
-  link(connection);
-}
-
-void ConnectionTable::unlink(Connection& connection) {
-  StageList& list = lists_[static_cast<std::size_t>(connection.stage)];
-  (connection.older != nullptr ? connection.older->newer : list.oldest) = connection.newer;
-  (connection.newer != nullptr ? connection.newer->older : list.newest) = connection.older;
-  connection.older = nullptr;
-  connection.newer = nullptr;
-}
-
-void ConnectionTable::link(Connection& connection) {
-  StageList& list = lists_[static_cast<std::size_t>(connection.stage)];
-  connection.older = list.newest;
-  connection.newer = nullptr;
-  (list.newest != nullptr ? list.newest->newer : list.oldest) = &connection;
-  list.newest = &connection;
-}
-
-void ConnectionTable::touch(Connection& connection, LineTime at) {
-  connection.last_at = std::max(connection.last_at, at);
-  if (connection.newer == nullptr) return;
-  unlink(connection);
-  link(connection);
 }
 
 }  // namespace rooflined::tap

@@ -17,6 +17,7 @@
 #include "collectors/tap/local_host.h"
 #include "collectors/tap/stream_assembler.h"
 #include "collectors/tap/tcp_segment.h"
+#include "collectors/tap/watch.h"
 #include "metrics/base/time.h"
 
 #include <array>
@@ -51,6 +52,7 @@ struct TableCounters {
   std::uint64_t bytes = 0;                // payload as captured, repeats included
   std::uint64_t ignored_not_local = 0;    // connections
   std::uint64_t ignored_no_interest = 0;  // connections, by their handler
+  std::uint64_t ignored_governor = 0;     // connections outside the share
   std::uint64_t evicted = 0;
   std::uint64_t resets_ignored = 0;  // a RST outside the stream
 };
@@ -77,11 +79,18 @@ class ConnectionTable {
     if (now >= sweep_due_) sweep(now);
   }
 
+  // Ports and share from now on; connections outside the share are closed.
+  void set_watch(const Watch& watch, LineTime now);
+
   // Closes everything with kEndOfCapture. The table is empty afterwards.
   void finish(LineTime now);
 
   const TableCounters& counters() const noexcept { return counters_; }
-  const StreamCounters& stream_counters() const noexcept { return environment_.counters; }
+  // Of both directions, and of what servers sent.
+  StreamCounters stream_counters() const noexcept {
+    return environment_.request_counters + environment_.response_counters;
+  }
+  const StreamCounters& response_counters() const noexcept { return environment_.response_counters; }
   std::uint64_t connections_opened() const noexcept { return environment_.opened; }
   std::uint64_t connections_joined_late() const noexcept { return environment_.joined_late; }
   std::size_t size() const noexcept { return connections_.size(); }
@@ -129,6 +138,7 @@ class ConnectionTable {
   Connection* create(const Place& place, const TcpSegment& segment, LineTime at);
   Locality judge(const Place& place, const TcpSegment& segment, LineTime at) const;
   void make_room(LineTime at);
+  bool is_in_share(const ConnectionKey& key) const { return in_share(key.client.port, key.server.port, one_in_); }
   void erase(Connection& connection);
   void move_to(Connection& connection, Stage stage);
   void unlink(Connection& connection);
@@ -151,6 +161,7 @@ class ConnectionTable {
   void sweep_idle(Stage stage, Duration idle_max, LineTime now);
 
   std::bitset<65536> watched_;
+  unsigned one_in_ = 1;
   TableLimits limits_;
   LocalHost* local_;
   TableCounters counters_;

@@ -4,8 +4,14 @@
 
 namespace rooflined::tap {
 
-ExchangeFactory::ExchangeFactory(ExchangeSink& sink, const HttpLimits& limits)
-    : context_{.limits = limits, .counters = {}, .sink = sink, .reader = {}, .last_exchange = 0, .on_unreadable = {}} {}
+ExchangeFactory::ExchangeFactory(ExchangeSink& sink, const HttpLimits& limits, OtherTrafficSink* other_traffic)
+    : context_{.limits = limits,
+               .counters = {},
+               .sink = sink,
+               .reader = {},
+               .last_exchange = 0,
+               .on_unreadable = {},
+               .other_traffic = other_traffic} {}
 
 std::unique_ptr<ConnectionHandler> ExchangeFactory::open(const ConnectionInfo& info) {
   return std::make_unique<HttpConnection>(context_, info);

@@ -15,8 +15,9 @@ namespace rooflined::tap {
 
 class ExchangeFactory final : public ConnectionFactory {
  public:
-  // Requires: `sink` outlives the factory, and the factory all handlers that it made.
-  explicit ExchangeFactory(ExchangeSink& sink, const HttpLimits& limits = {});
+  // `other_traffic` may be null. Requires: both sinks outlive the factory, and the factory all handlers that it made.
+  explicit ExchangeFactory(ExchangeSink& sink, const HttpLimits& limits = {},
+                           OtherTrafficSink* other_traffic = nullptr);
 
   // `on_unreadable(server, why)` is called for each connection that turns out to speak TLS or HTTP/2.
   void tell_unreadable(std::function<void(const Endpoint&, ParseError)> on_unreadable) {

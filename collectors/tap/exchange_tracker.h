@@ -12,6 +12,7 @@
 #include "collectors/tap/http_buffer.h"
 #include "collectors/tap/http_counters.h"
 #include "collectors/tap/http_head.h"
+#include "collectors/tap/other_traffic.h"
 #include "collectors/tap/token_counter.h"
 #include "metrics/base/time.h"
 #include "metrics/exchange.h"
@@ -33,6 +34,7 @@ struct TapContext {
   ExchangeId last_exchange = 0;
   // A connection was let go because it speaks TLS or HTTP/2.
   std::function<void(const Endpoint& server, ParseError why)> on_unreadable;
+  OtherTrafficSink* other_traffic = nullptr;  // may be none
 };
 
 class Exchange final : private FrameSink {

@@ -5,8 +5,8 @@ namespace rooflined::tap {
 Flow::Flow(FlowEnvironment& environment, const ConnectionInfo& info)
     : environment_(environment),
       info_(info),
-      to_server_(*this, Direction::kToServer, environment.request_limits),
-      to_client_(*this, Direction::kToClient, environment.response_limits) {}
+      to_server_(*this, Direction::kToServer, environment.request_limits, environment.request_counters),
+      to_client_(*this, Direction::kToClient, environment.response_limits, environment.response_counters) {}
 
 Flow::~Flow() {
   if (handler_ != nullptr) --environment_.with_handler;

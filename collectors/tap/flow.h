@@ -20,7 +20,8 @@ struct FlowEnvironment {
   StreamAssembler::Limits request_limits;
   StreamAssembler::Limits response_limits;
   WaitingBudget budget;
-  StreamCounters counters;
+  StreamCounters request_counters;
+  StreamCounters response_counters;
   std::size_t with_handler = 0;   // flows that have one now
   std::uint64_t opened = 0;       // handlers made so far
   std::uint64_t joined_late = 0;  // the same, where the handshake was not seen
@@ -52,10 +53,8 @@ class Flow {
 
  private:
   struct Side final : StreamSink {
-    Side(Flow& owner, Direction way, const StreamAssembler::Limits& limits)
-        : flow(owner),
-          direction(way),
-          assembler(limits, owner.environment_.budget, owner.environment_.counters, *this) {}
+    Side(Flow& owner, Direction way, const StreamAssembler::Limits& limits, StreamCounters& counters)
+        : flow(owner), direction(way), assembler(limits, owner.environment_.budget, counters, *this) {}
     void on_bytes(std::span<const std::byte> bytes, LineTime captured_at) override;
     void on_gap(const Gap& gap) override;
     void on_end(LineTime at) override;

@@ -95,6 +95,7 @@ BodyFraming HttpConnection::request_head(std::string_view head, LineTime at) {
   auto turn = std::make_unique<Turn>();
   turn->head_method = request->method == "HEAD";
   turn->connect_method = request->method == "CONNECT";
+  turn->foreign = !is_engine_route(request->path);
   const RouteFit route = request->method == "POST" ? dialect_of_route(request->path) : RouteFit{};
   if (route.dialect != nullptr) {
     turn->exchange = std::make_unique<Exchange>(context_, endpoint_, route);
@@ -137,6 +138,7 @@ BodyFraming HttpConnection::response_head(std::string_view head, LineTime at) {
     take_turn();
   }
   answering_->stray = false;
+  if (is_engine_header(response->server)) answering_->foreign = false;
   BodyFraming framing = framing_of(response->fields, BodyFraming::Kind::kUntilClose);
   const bool bodyless = answering_->head_method || response->status == 204 || response->status == 304;
   if (bodyless) framing = {BodyFraming::Kind::kNone, 0};
@@ -234,7 +236,12 @@ void HttpConnection::end_response(bool complete, LineTime at) {
   if (asking_ == turn.get()) asking_ = nullptr;
   response_ended_at_ = at;
   if (turn->exchange) turn->exchange->response_end(complete, at);
+  if (!turn->exchange && turn->foreign) tell_other_traffic(at);
   begin_next();
+}
+
+void HttpConnection::tell_other_traffic(LineTime at) {
+  if (context_.other_traffic != nullptr) context_.other_traffic->on_other_traffic(endpoint_, at);
 }
 
 // The oldest waiting request begins once it is complete and nothing is being answered before it.
@@ -251,6 +258,7 @@ void HttpConnection::on_foreign(Direction, ParseError why, LineTime at) {
   if (unreadable && context_.on_unreadable) context_.on_unreadable(endpoint_, why);
   end_all(at);
   lost_interest_ = true;
+  tell_other_traffic(at);
 }
 
 }  // namespace rooflined::tap

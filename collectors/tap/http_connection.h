@@ -33,6 +33,7 @@ class HttpConnection final : public ConnectionHandler, private HttpParserSink {
     std::unique_ptr<Exchange> exchange;
     bool head_method = false;
     bool connect_method = false;
+    bool foreign = false;  // a path that no inference server has
     bool unknown = false;  // the request was not seen
     bool stray = false;    // taken because of bytes that may belong to its response: no head was seen
   };
@@ -51,6 +52,7 @@ class HttpConnection final : public ConnectionHandler, private HttpParserSink {
   void end_response(bool complete, LineTime at);
   void begin_next();
   void drop_waiting(LineTime at);
+  void tell_other_traffic(LineTime at);
   void end_all(LineTime at);
   void turn_after_loss(LineTime at);
   bool take_response_bytes(std::string_view bytes, LineTime at);

@@ -21,7 +21,7 @@ constexpr int kSnapLength = 262144;
 // Between two looks of the caller at its clock.
 constexpr int kPacketsPerRead = 4096;
 
-class LiveSource final : public PacketSource {
+class LiveSource final : public LiveCapture {
  public:
   LiveSource(PcapHandle handle, int descriptor, std::string interface)
       : handle_(std::move(handle)), descriptor_(descriptor), interface_(std::move(interface)) {}
@@ -56,6 +56,10 @@ class LiveSource final : public PacketSource {
     return stats_;
   }
 
+  Status set_watch(const Watch& watch) override {
+    return set_filter(handle_.get(), capture_filter(watch, pcap_datalink(handle_.get())), interface_);
+  }
+
  private:
   Result<ReadOutcome> take(PacketSink& sink) {
     const int packets = dispatch(handle_.get(), kPacketsPerRead, sink);
@@ -73,7 +77,7 @@ class LiveSource final : public PacketSource {
 
 }  // namespace
 
-Result<std::unique_ptr<PacketSource>> open_live(const LiveOptions& options) {
+Result<std::unique_ptr<LiveCapture>> open_live(const LiveOptions& options) {
   const std::string& interface = options.interface;
   char message[PCAP_ERRBUF_SIZE] = {};
   PcapHandle handle(pcap_create(interface.c_str(), message));
@@ -81,10 +85,11 @@ Result<std::unique_ptr<PacketSource>> open_live(const LiveOptions& options) {
   pcap_set_snaplen(handle.get(), kSnapLength);
   pcap_set_buffer_size(handle.get(), options.ring_bytes);
   pcap_set_timeout(handle.get(), static_cast<int>(options.delivery.count()));
-  const auto descriptor = start_capture(handle.get(), interface,
-                                        [&options](int link_type) { return capture_filter(options.ports, link_type); });
+  const auto descriptor = start_capture(handle.get(), interface, [&options](int link_type) {
+    return capture_filter({.ports = options.ports}, link_type);
+  });
   if (!descriptor) return descriptor.error();
-  return std::unique_ptr<PacketSource>(std::make_unique<LiveSource>(std::move(handle), *descriptor, interface));
+  return std::unique_ptr<LiveCapture>(std::make_unique<LiveSource>(std::move(handle), *descriptor, interface));
 }
 
 }  // namespace rooflined::tap

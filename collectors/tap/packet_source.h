@@ -7,6 +7,7 @@
 #pragma once
 
 #include "collectors/tap/packet.h"
+#include "collectors/tap/watch.h"
 #include "metrics/base/result.h"
 
 #include <chrono>
@@ -24,8 +25,14 @@ struct LiveOptions {
   std::chrono::milliseconds delivery{50};
 };
 
+class LiveCapture : public PacketSource {
+ public:
+  // What the kernel lets through from now on. A few packets may be lost on the way; what is in the ring still comes.
+  virtual Status set_watch(const Watch& watch) = 0;
+};
+
 // The errors are one line for a person: which interface, what is missing (CAP_NET_RAW), what would be right.
-Result<std::unique_ptr<PacketSource>> open_live(const LiveOptions& options);
+Result<std::unique_ptr<LiveCapture>> open_live(const LiveOptions& options);
 
 // pcap and pcapng, with microseconds or nanoseconds. All packets come, whatever their port.
 Result<std::unique_ptr<PacketSource>> open_file(const std::string& path);

@@ -52,17 +52,6 @@ Error activation_error(pcap_t* handle, int status, const std::string& interface)
   }
 }
 
-Status set_filter(pcap_t* handle, const std::string& text, const std::string& interface) {
-  bpf_program program{};
-  if (pcap_compile(handle, &program, text.c_str(), 1, PCAP_NETMASK_UNKNOWN) != 0) {
-    return Error{ErrorCode::kInvalid, interface, fmt::format("capture filter: {}", pcap_geterr(handle))};
-  }
-  const int status = pcap_setfilter(handle, &program);
-  pcap_freecode(&program);
-  if (status != 0) return Error{ErrorCode::kIo, interface, fmt::format("capture filter: {}", pcap_geterr(handle))};
-  return ok_status();
-}
-
 }  // namespace
 
 Status check_link_type(pcap_t* handle, const std::string& where) {
@@ -72,6 +61,17 @@ Status check_link_type(pcap_t* handle, const std::string& where) {
   return Error{ErrorCode::kUnsupported, where,
                fmt::format("link type {} is not supported (Ethernet, Linux cooked, raw IP and loopback are)",
                            name != nullptr ? std::string(name) : std::to_string(type))};
+}
+
+Status set_filter(pcap_t* handle, const std::string& text, const std::string& interface) {
+  bpf_program program{};
+  if (pcap_compile(handle, &program, text.c_str(), 1, PCAP_NETMASK_UNKNOWN) != 0) {
+    return Error{ErrorCode::kInvalid, interface, fmt::format("capture filter: {}", pcap_geterr(handle))};
+  }
+  const int status = pcap_setfilter(handle, &program);
+  pcap_freecode(&program);
+  if (status != 0) return Error{ErrorCode::kIo, interface, fmt::format("capture filter: {}", pcap_geterr(handle))};
+  return ok_status();
 }
 
 Result<int> start_capture(pcap_t* handle, const std::string& interface,

@@ -28,6 +28,9 @@ Status check_link_type(pcap_t* handle, const std::string& where);
 Result<int> start_capture(pcap_t* handle, const std::string& interface,
                           const std::function<std::string(int link_type)>& filter);
 
+// Replaces the filter of a live handle.
+Status set_filter(pcap_t* handle, const std::string& text, const std::string& interface);
+
 // pcap_dispatch(3) of at most `packets_max` into `sink`; the result is its own. Requires: stamps are in nanoseconds.
 int dispatch(pcap_t* handle, int packets_max, PacketSink& sink);
 

@@ -50,6 +50,16 @@ struct StreamCounters {
   std::uint64_t gaps = 0;
   std::uint64_t resyncs = 0;         // gaps across which the sequence numbers did not fit
   std::uint64_t pieces_ignored = 0;  // far outside what the receiver could take, or behind the FIN
+
+  friend StreamCounters operator+(StreamCounters a, const StreamCounters& b) {
+    a.bytes_delivered += b.bytes_delivered;
+    a.bytes_repeated += b.bytes_repeated;
+    a.bytes_missing += b.bytes_missing;
+    a.gaps += b.gaps;
+    a.resyncs += b.resyncs;
+    a.pieces_ignored += b.pieces_ignored;
+    return a;
+  }
 };
 
 struct StreamPiece {

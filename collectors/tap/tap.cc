@@ -32,6 +32,10 @@ void Tap::finish() {
   if (now_) table_.finish(*now_);
 }
 
+void Tap::set_watch(const Watch& watch) {
+  table_.set_watch(watch, now_.value_or(LineTime()));
+}
+
 TapCounters Tap::counters() const {
   TapCounters counters;
   counters.packets = packets_;
@@ -39,6 +43,7 @@ TapCounters Tap::counters() const {
   counters.decoded = decoded_;
   counters.table = table_.counters();
   counters.streams = table_.stream_counters();
+  counters.responses = table_.response_counters();
   counters.connections_opened = table_.connections_opened();
   counters.connections_joined_late = table_.connections_joined_late();
   counters.connections = table_.open_connections();

@@ -31,7 +31,8 @@ struct TapCounters {
   // By DecodeOutcome; kTcp counts the segments.
   std::array<std::uint64_t, kDecodeOutcomes> decoded{};
   TableCounters table;
-  StreamCounters streams;
+  StreamCounters streams;    // of both directions
+  StreamCounters responses;  // of what servers sent
   std::uint64_t connections_opened = 0;
   std::uint64_t connections_joined_late = 0;
   std::uint64_t connections = 0;  // with a handler, now
@@ -63,6 +64,8 @@ class Tap final : public PacketSink {
   // The earliest and the latest stamp of all packets.
   std::optional<LineTime> first_time() const noexcept { return first_time_; }
   std::optional<LineTime> last_time() const { return clock_.latest(); }
+
+  void set_watch(const Watch& watch);
 
   TapCounters counters() const;
 

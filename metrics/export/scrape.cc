@@ -50,6 +50,10 @@ void add_target_counters(FamilyBuilder& out, std::string_view name, const Target
   for (const auto& [reason, count] : target.decode_exits) {
     out.add(kSequenceExits, {name, model, reason}, as_number(count));
   }
+  if (target.proxied_requests > 0) {
+    out.add(kProxiedRequests, {name}, as_number(target.proxied_requests));
+    out.add(kProxiedTokens, {name}, as_number(target.proxied_tokens));
+  }
   out.add_histogram(kInterTokenLatency, {name, model}, kTokenLatencyBounds, target.inter_token_latency);
   out.add_histogram(kInterEventLatency, {name, model}, kTokenLatencyBounds, target.inter_event_latency);
   out.add_histogram(kTimeToFirstToken, {name, model}, kRequestLatencyBounds, target.time_to_first_token);
@@ -76,6 +80,7 @@ void add_window(FamilyBuilder& out, std::string_view name, std::string_view mode
 
 // Requires: the target is up and the capture too.
 void add_target_gauges(FamilyBuilder& out, std::string_view name, const TargetSnapshot& target) {
+  out.add(kTargetInfo, {name, target.server, target.proxy ? "proxy" : "engine", target.engine}, 1);
   add_if(out, kTokenEstimateError, {name}, target.token_estimate_error);
   out.add(kActiveSequences, {name}, as_number(target.active_sequences));
   out.add(kExchangesInFlight, {name}, as_number(target.exchanges_in_flight));

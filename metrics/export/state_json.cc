@@ -104,6 +104,8 @@ void put_target_counters(json& object, const TargetSnapshot& target) {
   put(object, "decode_bytes_dense", target.decode_bytes_dense);
   put(object, "decode_bytes_experts", target.decode_bytes_experts);
   put(object, "decode_bytes_kv", target.decode_bytes_kv);
+  put(object, "proxied_requests", target.proxied_requests);
+  put(object, "proxied_tokens", target.proxied_tokens);
   object["requests"] = by_name(kOutcomeNames, target.requests);
   object["tokens_by_source"] = by_name(kTokenSourceNames, target.tokens_by_source);
   object["inter_token_latency"] = to_json(target.inter_token_latency, kTokenLatencyBounds);
@@ -122,6 +124,8 @@ json to_json(const TargetSnapshot& target, const std::string& name, bool capture
   put(object, "port", target.port);
   put(object, "memory", target.memory);
   put(object, "up", target.up);
+  put(object, "role", target.proxy ? "proxy" : "engine");
+  if (target.proxy) put(object, "engine", target.engine);
   if (target.retired) put(object, "retired", true);
   put_target_counters(object, target);
   if (!target.up || !capture_up) return object;

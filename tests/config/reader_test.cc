@@ -62,6 +62,7 @@ repetitions = 9
 working_set = "2GiB"
 peak_bytes_per_second = "204.8GB/s"
 [limits]
+cpu = 0.1
 models_max = 5
 [[target]]
 name = "chat"
@@ -100,6 +101,7 @@ kv_bytes_per_token = 0
   CHECK(config.ceiling.repetitions == 9);
   CHECK(config.ceiling.working_set == 2 * kGiB);
   CHECK(config.ceiling.peak_bytes_per_second.value() == Approx(204.8e9));
+  CHECK(config.limits.cpu == Approx(0.1));
   CHECK(config.limits.models_max == 5);
   REQUIRE(config.targets.size() == 1);
   TargetConfig target;

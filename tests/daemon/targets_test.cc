@@ -290,3 +290,40 @@ TEST_CASE("another model on the same port has counters of its own, and the first
   bench.targets.advance_to(at_ms(3'700'000));
   CHECK(bench.targets.snapshots(100e9).size() == 1);
 }
+
+TEST_CASE("with flows left out, tokens/s are scaled and what needs all sequences is absent") {
+  Bench bench;
+  bench.exchange(1, endpoint(8080), 0, ServerFamily::kLlamaCpp);
+  bench.targets.advance_to(at_ms(10'000));
+  bench.targets.set_share(4);
+  bench.targets.advance_to(at_ms(10'000 + 60e3));
+  bench.exchange(2, endpoint(8080), 10'000 + 60e3, ServerFamily::kLlamaCpp);
+  bench.targets.advance_to(at_ms(10'000 + 65e3));
+  const TargetSnapshot snapshot = bench.targets.snapshots(100e9)[0];
+  CHECK(std::find(snapshot.caveats.begin(), snapshot.caveats.end(), "sampled") != snapshot.caveats.end());
+  REQUIRE_FALSE(snapshot.windows.empty());
+  CHECK(snapshot.windows[0].tokens_per_second == Approx(4 * 2 / 60.0).epsilon(0.05));
+  CHECK_FALSE(snapshot.windows[0].mbu_ratio);
+  CHECK_FALSE(snapshot.windows[0].batch_size);
+  CHECK_FALSE(snapshot.windows[0].decode_bytes_per_second);
+  CHECK(snapshot.output_tokens == 4);  // counters are as counted
+  bench.targets.set_share(1);
+  bench.targets.advance_to(at_ms(10'000 + 140e3));
+  CHECK(bench.targets.snapshots(100e9)[0].caveats.empty());
+}
+
+TEST_CASE("a child keeps its name over its ports, and leaves with its socket") {
+  Bench bench;
+  bench.targets.set_child_ports(11434, {41234});
+  bench.exchange(1, endpoint(41234), 0, ServerFamily::kLlamaCpp);
+  bench.targets.advance_to(at_ms(4000));
+  CHECK(bench.targets.snapshots(100e9)[0].target == "llama.cpp-11434");
+  bench.targets.set_up(endpoint(41234), false, at_ms(5000));
+  bench.targets.advance_to(at_ms(5001));
+  CHECK(bench.targets.snapshots(100e9).empty());
+  bench.targets.set_child_ports(11434, {45678});
+  bench.exchange(2, endpoint(45678), 6000, ServerFamily::kLlamaCpp);
+  bench.targets.advance_to(at_ms(10'000));
+  REQUIRE(bench.targets.snapshots(100e9).size() == 1);
+  CHECK(bench.targets.snapshots(100e9)[0].target == "llama.cpp-11434");
+}

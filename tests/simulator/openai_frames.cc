@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdint>
+#include <random>
 
 namespace rooflined::simulator {
 namespace {
@@ -35,7 +37,10 @@ Json usage(const Response& response) {
 }
 
 std::string response_id(const Response& response) {
-  return fmt::format("{}-{:032x}", response.request.route == Route::kChat ? "chatcmpl" : "cmpl", response.id);
+  // Unique over all servers, as real ones make them.
+  static const std::uint64_t server = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
+  return fmt::format("{}-{:016x}{:016x}", response.request.route == Route::kChat ? "chatcmpl" : "cmpl", server,
+                     response.id);
 }
 
 std::string_view object_name(const Response& response, bool chunk) {

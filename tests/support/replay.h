@@ -51,7 +51,10 @@ class Replay {
  public:
   explicit Replay(std::uint16_t port, std::shared_ptr<const Geometry> geometry = nullptr,
                   RecordObserver* observer = nullptr)
-      : geometry_(std::move(geometry)), observer_(observer), line_(options(port)) {}
+      : Replay(std::vector<std::uint16_t>{port}, std::move(geometry), observer) {}
+  explicit Replay(const std::vector<std::uint16_t>& ports, std::shared_ptr<const Geometry> geometry = nullptr,
+                  RecordObserver* observer = nullptr)
+      : geometry_(std::move(geometry)), observer_(observer), line_(options(ports)) {}
 
   void feed(const std::vector<StoredPacket>& packets) {
     for (const StoredPacket& packet : packets) line_.on_packet(packet.view());
@@ -65,9 +68,9 @@ class Replay {
   }
 
  private:
-  daemon::LineOptions options(std::uint16_t port) {
+  daemon::LineOptions options(const std::vector<std::uint16_t>& ports) {
     daemon::LineOptions options;
-    options.ports = {port};
+    options.ports = ports;
     options.local_only = false;
     options.targets.windows = {{"1m", std::chrono::minutes(1)}};
     options.on_found = [this](const daemon::Targets::Found& found) {

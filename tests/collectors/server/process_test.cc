@@ -66,6 +66,23 @@ class Machine {
 
 }  // namespace
 
+TEST_CASE("children of a server: its user's later sockets, for this host only") {
+  const std::string table =
+      "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+      "   0: 00000000:2CAA 00000000:0000 0A 00000000:00000000 00:00000000 00000000   998        0 100 1\n"   // 11434
+      "   1: 0100007F:A0FA 00000000:0000 0A 00000000:00000000 00:00000000 00000000   998        0 300 1\n"   // 41210
+      "   2: 0100007F:A0FB 00000000:0000 0A 00000000:00000000 00:00000000 00000000   998        0 200 1\n"   // 41211
+      "   3: 0100007F:A0FC 00000000:0000 0A 00000000:00000000 00:00000000 00000000   998        0 50 1\n"    // before
+      "   4: 0100007F:A0FD 00000000:0000 0A 00000000:00000000 00:00000000 00000000   1000       0 400 1\n"   // another user
+      "   5: 00000000:A0FE 00000000:0000 0A 00000000:00000000 00:00000000 00000000   998        0 500 1\n"   // for everybody
+      "   6: 0100007F:A0FF 0100007F:2CAA 01 00000000:00000000 00:00000000 00000000   998        0 600 1\n"   // no listener
+      "   7: 0100007F:0277 00000000:0000 0A 00000000:00000000 00:00000000 00000000   998        0 700 1\n";  // privileged
+  CHECK(child_ports(table, table, loopback(11434), 8) == std::vector<std::uint16_t>{41210, 41211});
+  CHECK(child_ports(table, table, loopback(11434), 1) == std::vector<std::uint16_t>{41210});
+  CHECK(child_ports(table, table, loopback(11435), 8).empty());
+  CHECK(child_ports("", table, loopback(11434), 8).empty());
+}
+
 TEST_CASE("the listening socket in the kernel's tables") {
   const std::string v4 = std::string(kTableHead) +
                          "   0: 0100007F:1F90 0100007F:9C40 01 00000000:00000000 00:00000000 00000000 0 0 11 1\n"

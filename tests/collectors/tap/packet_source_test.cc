@@ -57,7 +57,9 @@ class TemporaryFile {
 // Whether a packet passes the filter, by libpcap's own interpreter.
 class Filter {
  public:
-  Filter(std::span<const std::uint16_t> ports, int link_type) : Filter(capture_filter(ports, link_type), link_type) {}
+  Filter(const Watch& watch, int link_type) : Filter(capture_filter(watch, link_type), link_type) {}
+  Filter(std::span<const std::uint16_t> ports, int link_type)
+      : Filter(Watch{.ports = {ports.begin(), ports.end()}}, link_type) {}
   Filter(const std::string& text, int link_type) : handle_(pcap_open_dead(link_type, 262144)) {
     REQUIRE(pcap_compile(handle_.get(), &program_, text.c_str(), 1, PCAP_NETMASK_UNKNOWN) == 0);
   }
@@ -175,11 +177,58 @@ TEST_CASE("of what goes over loopback the capture filter passes one copy", "[cap
   CHECK(filter.passes(packet(2, 4)));
 }
 
+TEST_CASE("servers that are left out do not pass, their neighbours do", "[capture_filter]") {
+  const Endpoint left_out = test::ipv4(10, 0, 0, 1, 8080);
+  const Endpoint left_out6 = test::ipv6(0xfd00, 1, 8080);
+  const Watch watch{.ports = {8080, 8000}, .left_out = {left_out, left_out6}};
+  for (const int type : {link_type::kEthernet, link_type::kLinuxCooked2, link_type::kRawIp}) {
+    const Filter filter(watch, type);
+    const auto passes = [&](const Endpoint& from, const Endpoint& to) {
+      return filter.passes(test::tcp_packet({from, to, 1, 1, tcp_flag::kAck, 1, "x"}, {.link_type = type}));
+    };
+    const Endpoint client = test::ipv4(10, 0, 0, 9, 40000);
+    CHECK_FALSE(passes(client, left_out));
+    CHECK_FALSE(passes(left_out, client));
+    CHECK(passes(client, test::ipv4(10, 0, 0, 1, 8000)));
+    CHECK(passes(client, test::ipv4(10, 0, 0, 2, 8080)));
+    CHECK(passes(test::ipv4(10, 0, 0, 1, 40000), test::ipv4(10, 0, 0, 2, 8080)));  // as a client of another
+    CHECK_FALSE(passes(test::ipv6(0xfd00, 9, 40000), left_out6));
+    CHECK_FALSE(passes(left_out6, test::ipv6(0xfd00, 9, 40000)));
+    CHECK(passes(test::ipv6(0xfd00, 9, 40000), test::ipv6(0xfd00, 2, 8080)));
+  }
+}
+
+TEST_CASE("the filter leaves the same flows out as the connection table, in both directions", "[capture_filter]") {
+  for (const unsigned one_in : {2U, 8U, 64U}) {
+    const Watch watch{.ports = {8080}, .left_out = {}, .one_in = one_in};
+    for (const int type : {link_type::kEthernet, link_type::kLinuxCooked2}) {
+      const Filter filter(watch, type);
+      unsigned passed = 0;
+      for (std::uint16_t port = 32768; port < 32768 + 512; ++port) {
+        const bool expected = in_share(port, 8080, one_in);
+        passed += expected ? 1 : 0;
+        for (const bool version6 : {false, true}) {
+          const Endpoint client = version6 ? test::ipv6(0xfd00, 9, port) : test::ipv4(10, 0, 0, 9, port);
+          const Endpoint server = version6 ? test::ipv6(0xfd00, 1, 8080) : test::ipv4(10, 0, 0, 1, 8080);
+          const auto passes = [&](const Endpoint& from, const Endpoint& to, std::uint8_t flags) {
+            return filter.passes(test::tcp_packet({from, to, 1, 1, flags, 1, ""}, {.link_type = type}));
+          };
+          CHECK(passes(client, server, tcp_flag::kAck) == expected);
+          CHECK(passes(server, client, tcp_flag::kAck) == expected);
+          CHECK(passes(client, server, tcp_flag::kSyn));
+        }
+      }
+      CHECK(passed == 512 / one_in);
+    }
+  }
+}
+
 TEST_CASE("a filter for 64 ports fits into the kernel", "[capture_filter]") {
   std::vector<std::uint16_t> ports;
   for (int i = 0; i < 64; ++i) ports.push_back(static_cast<std::uint16_t>(8000 + 7 * i));
   for (const int type : {link_type::kEthernet, link_type::kLinuxCooked, link_type::kLinuxCooked2, link_type::kRawIp}) {
-    CHECK(Filter(ports, type).instructions() < 4096);  // BPF_MAXINSNS
+    Watch watch{.ports = ports, .left_out = std::vector<Endpoint>(16, test::ipv6(0xfd00, 1, 8080)), .one_in = 64};
+    CHECK(Filter(watch, type).instructions() < 4096);  // BPF_MAXINSNS
   }
 }
 

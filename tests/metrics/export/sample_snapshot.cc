@@ -76,6 +76,8 @@ Snapshot sample_snapshot() {
   snapshot.targets = {sample_target("llama.cpp-8080", "Qwen3-30B-A3B-Instruct-2507-UD-Q4_K_XL.gguf", 1),
                       sample_target("vllm-8000", "Qwen3-8B", 2)};
   snapshot.targets[0].deploy_timestamp = WallTime::from_ns(1'700'000'123'500'000'000);
+  snapshot.targets[0].proxied_requests = 3;
+  snapshot.targets[0].proxied_tokens = 450;
   snapshot.targets[1].up = false;
   snapshot.node_ratios = {{"1m", "ram", 0.375}, {"5m", "ram", 0.25}};
   CeilingSnapshot ceiling;
