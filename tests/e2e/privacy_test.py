@@ -154,7 +154,7 @@ def main():
         (folder / "state").mkdir()
         settings, trace, log = folder / "rooflined.toml", folder / "trace", folder / "rooflined.log"
         settings.write_text(f'[web]\nlisten = "127.0.0.1:{web}"\n[state]\ndirectory = "{folder}/state"\n'
-                            f'[capture]\interface = "any"\nports = [{port}]\n[ceiling]\n'
+                            f'[capture]\ninterface = "any"\nports = [{port}]\n[ceiling]\n'
                             "peak_bytes_per_second = 40e9\n")
         daemon = processes.start("rooflined", program, "run", "--config", settings, "--trace", trace)
         processes.wait_for("the daemon", lambda: answers(f"http://127.0.0.1:{web}/readyz"), 20)
