@@ -21,6 +21,8 @@ constexpr double kMemory = 4096;
 
 void SpeculationEvidence::add(Stream& stream, double tokens, double seconds) {
   if (!(seconds > 0) || tokens < 1) return;
+  // The usual engine: a token an interval, and no reason for two logarithms at each.
+  if (tokens <= 1 && intervals_of_several_ == 0) return;
   const double log_tokens = tokens > 1 ? std::log(tokens) : 0;
   const double log_seconds = std::log(seconds);
   if (tokens > 1) intervals_of_several_ += 1;
