@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kNameBytesMax = 200;
-constexpr std::size_t kEnvironmentBytesMax = 128 * 1024;
+constexpr std::size_t kTextBytesMax = 128 * 1024;
 constexpr std::size_t kHomesMax = 256;
 
 // One owner and one name, of the characters that the hub allows: nothing that leads out of a folder.
@@ -34,6 +34,17 @@ bool is_hub_name(std::string_view name) {
          });
 }
 
+// The start of a file that another process shapes; empty for a pipe or a device, which could make us wait.
+std::string read_start(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return {};
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kTextBytesMax, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
+}
+
 // Caches that the process was told of, as paths that it would use.
 std::vector<std::string> told_caches(const std::string& environment_path) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kVariables = {
@@ -41,9 +52,7 @@ std::vector<std::string> told_caches(const std::string& environment_path) {
        {"HUGGINGFACE_HUB_CACHE=", ""},
        {"HF_HOME=", "/hub"},
        {"HOME=", "/.cache/huggingface/hub"}}};
-  std::ifstream file(environment_path, std::ios::binary);
-  std::string text;
-  for (std::istreambuf_iterator<char> it(file), end; it != end && text.size() < kEnvironmentBytesMax; ++it) text += *it;
+  const std::string text = read_start(environment_path);
   std::vector<std::string> caches;
   for (const auto& [variable, below] : kVariables) {
     for (std::size_t at = 0; at < text.size(); at = std::min(text.find('\0', at), text.size()) + 1) {
@@ -56,13 +65,22 @@ std::vector<std::string> told_caches(const std::string& environment_path) {
   return caches;
 }
 
-// Of root, of each home, and of the usual containers.
+// Of each user's home, as passwd(5) has it or as a folder of /home, and of the usual containers.
 std::vector<std::string> usual_caches(const std::string& root) {
-  std::vector<std::string> caches = {"/root/.cache/huggingface/hub", "/data", "/var/lib/huggingface/hub"};
+  constexpr std::string_view kBelowHome = "/.cache/huggingface/hub";
+  constexpr int kHomeField = 5;
+  std::vector<std::string> caches = {"/data", "/var/lib/huggingface/hub"};
+  std::istringstream users(read_start(root + "/etc/passwd"));
+  for (std::string line; caches.size() < kHomesMax && std::getline(users, line);) {
+    std::istringstream fields(line);
+    std::string home;
+    for (int field = 0; field <= kHomeField; ++field) std::getline(fields, home, ':');
+    if (home.starts_with('/')) caches.push_back(home + std::string(kBelowHome));
+  }
   std::error_code error;
   for (fs::directory_iterator it(root + "/home", error), end; !error && it != end && caches.size() < kHomesMax;
        it.increment(error)) {
-    caches.push_back("/home/" + it->path().filename().string() + "/.cache/huggingface/hub");
+    caches.push_back("/home/" + it->path().filename().string() + std::string(kBelowHome));
   }
   return caches;
 }

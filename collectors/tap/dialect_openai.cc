@@ -1,6 +1,7 @@
 #include "collectors/tap/dialect_openai.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace rooflined::tap {
 namespace {
@@ -87,10 +88,7 @@ bool is_unique(std::string_view id) {
 void read_response_id(JsonValue& value, FrameFacts& facts) {
   const std::optional<std::string_view> id = json_raw_string(value);
   if (facts.response_id || !id || !is_unique(*id)) return;
-  // FNV-1a, 64 bits.
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : *id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  facts.response_id = hash;
+  facts.response_id = std::hash<std::string_view>()(*id);
 }
 
 bool read_text(JsonValue& value, ChoiceFacts& choice) {

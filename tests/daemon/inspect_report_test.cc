@@ -5,6 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/containing.h"
 #include "tests/support/gguf_writer.h"
+#include "tests/support/temporary_folder.h"
 
 #include <nlohmann/json.hpp>
 
@@ -21,11 +22,9 @@ using rooflined::test::GgufWriter;
 namespace {
 
 model::ModelFile written(const GgufWriter& file, const std::string& name) {
-  std::string folder = (std::filesystem::temp_directory_path() / "rooflined-inspect-XXXXXX").string();
-  REQUIRE(::mkdtemp(folder.data()) != nullptr);
-  file.write(folder + "/" + name, GgufWriter::Data::kSparse);
-  Result<model::ModelFile> model = model::read_gguf(folder + "/" + name);
-  std::filesystem::remove_all(folder);
+  const TemporaryFolder folder;
+  file.write(folder.path() + "/" + name, GgufWriter::Data::kSparse);
+  Result<model::ModelFile> model = model::read_gguf(folder.path() + "/" + name);
   REQUIRE(model.ok());
   return std::move(*model);
 }

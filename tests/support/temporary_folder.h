@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -15,8 +16,10 @@ namespace rooflined {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "rooflined-test-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
+    // mkdtemp(3) wants six of these at the end, and puts its own characters in their place.
+    std::string pattern = (std::filesystem::temp_directory_path() / "rooflined-test-").string() + std::string(6, 'X');
+    if (::mkdtemp(pattern.data()) == nullptr) throw std::system_error(errno, std::generic_category(), pattern);
+    path_ = pattern;
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;

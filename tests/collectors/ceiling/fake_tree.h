@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <stdlib.h>
+#include "tests/support/temporary_folder.h"
 
 #include <filesystem>
 #include <fstream>
@@ -14,25 +14,17 @@ namespace rooflined::ceiling {
 class FakeTree {
  public:
   explicit FakeTree(const std::map<std::string, std::string>& files = {}) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "rooflined-tree-XXXXXX").string();
-    root_ = ::mkdtemp(pattern.data());
     for (const auto& [path, text] : files) write(path, text);
-  }
-  FakeTree(const FakeTree&) = delete;
-  FakeTree& operator=(const FakeTree&) = delete;
-  ~FakeTree() {
-    std::error_code ignored;
-    std::filesystem::remove_all(root_, ignored);
   }
 
   void write(const std::string& path, const std::string& text) const {
-    std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
-    std::ofstream(root_ + path) << text;
+    std::filesystem::create_directories(std::filesystem::path(root() + path).parent_path());
+    std::ofstream(root() + path) << text;
   }
-  const std::string& root() const { return root_; }
+  const std::string& root() const { return folder_.path(); }
 
  private:
-  std::string root_;
+  TemporaryFolder folder_;
 };
 
 }  // namespace rooflined::ceiling

@@ -4,6 +4,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/containing.h"
 #include "tests/support/gguf_writer.h"
+#include "tests/support/temporary_folder.h"
 
 #include <fmt/format.h>
 
@@ -18,19 +19,9 @@ using rooflined::test::GgufWriter;
 
 namespace {
 
-// A folder of its own that goes away with the test.
-class Folder {
+class Folder : public TemporaryFolder {
  public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "rooflined-model-XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
+  std::string file(const std::string& name) const { return path() + "/" + name; }
 };
 
 struct Qwen {

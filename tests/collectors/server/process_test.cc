@@ -3,6 +3,7 @@
 #include "collectors/server/process.h"
 #include "tests/support/catch.h"
 #include "tests/support/containing.h"
+#include "tests/support/temporary_folder.h"
 
 #include <filesystem>
 #include <fstream>
@@ -30,9 +31,6 @@ Endpoint loopback(std::uint16_t port) {
 class Machine {
  public:
   Machine() {
-    std::string pattern = (fs::temp_directory_path() / "rooflined-proc-XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    root_ = pattern;
     fs::create_directories(root_ / "proc/net");
     table("net/tcp",
           "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 777 1 0\n");
@@ -44,7 +42,6 @@ class Machine {
     fs::create_directory_symlink("/srv", root_ / "proc/42/cwd");
     fs::create_directory_symlink(root_ / "jail", root_ / "proc/42/root");
   }
-  ~Machine() { fs::remove_all(root_); }
 
   void table(const std::string& name, const std::string& rows) {
     std::ofstream(root_ / "proc" / name) << kTableHead << rows;
@@ -61,7 +58,8 @@ class Machine {
   ProcessOptions options() const { return {path("proc"), root_.string()}; }
 
  private:
-  fs::path root_;
+  TemporaryFolder folder_;
+  fs::path root_ = folder_.path();
 };
 
 }  // namespace

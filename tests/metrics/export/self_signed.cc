@@ -5,14 +5,10 @@
 #include <openssl/x509.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 
 namespace rooflined {
 
 SelfSigned::SelfSigned() {
-  folder_ = (std::filesystem::temp_directory_path() / "rooflined-tls-XXXXXX").string();
-  if (::mkdtemp(folder_.data()) == nullptr) return;
   EVP_PKEY* key = EVP_EC_gen("P-256");
   X509* certificate = X509_new();
   X509_set_version(certificate, X509_VERSION_3);
@@ -34,11 +30,6 @@ SelfSigned::SelfSigned() {
   }
   X509_free(certificate);
   EVP_PKEY_free(key);
-}
-
-SelfSigned::~SelfSigned() {
-  std::error_code error;
-  std::filesystem::remove_all(folder_, error);
 }
 
 }  // namespace rooflined

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include "tests/support/temporary_folder.h"
+
 #include <string>
 
 namespace rooflined {
@@ -9,15 +11,12 @@ namespace rooflined {
 class SelfSigned {
  public:
   SelfSigned();
-  ~SelfSigned();
-  SelfSigned(const SelfSigned&) = delete;
-  SelfSigned& operator=(const SelfSigned&) = delete;
 
-  std::string certificate_path() const { return folder_ + "/certificate.pem"; }
-  std::string key_path() const { return folder_ + "/key.pem"; }
+  std::string certificate_path() const { return folder_.path() + "/certificate.pem"; }
+  std::string key_path() const { return folder_.path() + "/key.pem"; }
 
  private:
-  std::string folder_;
+  TemporaryFolder folder_;
 };
 
 }  // namespace rooflined
