@@ -21,14 +21,13 @@ spdlog::logger& logger() {
 // sd-daemon(3): "<6>" and so on at the start of a line is the journal's priority.
 void write_to_journal(log::Level level, std::string_view line) {
   if (level < lowest) return;
-  static constexpr const char* kPrefixes[] = {"<7>", "<6>", "<4>", "<3>"};
+  static constexpr const char* kPrefixes[] = {"<6>", "<4>", "<3>"};
   logger().info("{}{}", kPrefixes[static_cast<int>(level)], line);
 }
 
 void write_to_terminal(log::Level level, std::string_view line) {
   if (level < lowest) return;
-  static constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
-                                                          spdlog::level::warn, spdlog::level::err};
+  static constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::info, spdlog::level::warn, spdlog::level::err};
   logger().log(kLevels[static_cast<int>(level)], "{}", line);
 }
 

@@ -11,7 +11,7 @@
 
 namespace rooflined::log {
 
-enum class Level { kDebug, kInfo, kWarning, kError };
+enum class Level { kInfo, kWarning, kError };
 
 using Sink = void (*)(Level level, std::string_view line);
 
@@ -19,10 +19,6 @@ using Sink = void (*)(Level level, std::string_view line);
 void set_sink(Sink sink);
 void write(Level level, std::string_view line);
 
-template <typename... Args>
-void debug(fmt::format_string<Args...> format, Args&&... args) {
-  write(Level::kDebug, fmt::format(format, std::forward<Args>(args)...));
-}
 template <typename... Args>
 void info(fmt::format_string<Args...> format, Args&&... args) {
   write(Level::kInfo, fmt::format(format, std::forward<Args>(args)...));
