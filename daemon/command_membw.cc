@@ -4,6 +4,7 @@
 #include "daemon/clock.h"
 #include "daemon/commands.h"
 #include "daemon/measurement_json.h"
+#include "daemon/measurement_table.h"
 #include "daemon/probe.h"
 
 #include "collectors/ceiling/kernels.h"
@@ -74,38 +75,6 @@ int failed(const std::string& line, int status) {
   return status;
 }
 
-std::string gigabytes_per_second(BytesPerSecond rate) {
-  return fmt::format("{:.2f} GB/s", rate * 1e-9);
-}
-
-void print_table(const ceiling::Measurement& measured) {
-  fmt::print("{:<20} {:>7} {:>11} {:>13} {:>12}\n", "kernel", "threads", "best GB/s", "median GB/s", "median/best");
-  for (const auto& cell : measured.cells) {
-    const bool won =
-        measured.winner && cell.kernel == measured.winner->kernel && cell.threads == measured.winner->threads;
-    fmt::print("{:<20} {:>7} {:>11.2f} {:>13.2f} {:>12.2f}{}{}\n", cell.kernel, cell.threads, cell.best * 1e-9,
-               cell.median * 1e-9, cell.best > 0 ? cell.median / cell.best : 0, cell.stable ? "" : "  unstable",
-               won ? "  <- chosen" : "");
-  }
-  const auto llc = measured.llc
-                       ? fmt::format("{:.1f} x the last-level caches of {:.0f} MiB",
-                                     static_cast<double>(measured.working_set) / static_cast<double>(*measured.llc),
-                                     static_cast<double>(*measured.llc) / static_cast<double>(kMiB))
-                       : std::string("cache size unknown");
-  fmt::print("\nworking set  {:.2f} GB ({}), {}, {}\n", static_cast<double>(measured.working_set) * 1e-9, llc,
-             measured.huge_pages() ? "huge pages" : "small pages", measured.instruction_set);
-  if (measured.adoptable()) {
-    fmt::print("ceiling      {}: {} with {} thread{}, median {} ({:.0f} % of the best) in {} fresh repetitions\n",
-               gigabytes_per_second(measured.winner->best), measured.winner->kernel, measured.winner->threads,
-               measured.winner->threads == 1 ? "" : "s", gigabytes_per_second(measured.winner->median),
-               100 * measured.winner->median / measured.winner->best, measured.winner->samples.size());
-  } else {
-    fmt::print("ceiling      none: the measurement is {}\n", ceiling::verdict_name(measured.verdict));
-  }
-  fmt::print("took         {:.1f} s\n", measured.duration_seconds);
-  for (const std::string& warning : measured.warnings) fmt::print("warning      {}\n", warning);
-}
-
 Result<CeilingState> adopt(const ceiling::Measurement& measured, const std::string& directory) {
   CeilingState fresh;
   fresh.identity = ceiling::read_identity("/");
@@ -123,7 +92,7 @@ void print_adopted(const ceiling::History& history) {
 
 int report(const Arguments& arguments, const ceiling::Measurement& measured) {
   nlohmann::ordered_json json = to_json(measured);
-  if (!arguments.json) print_table(measured);
+  if (!arguments.json) fmt::print("{}", measurement_table(measured));
   if (arguments.adopt && measured.adoptable()) {
     const auto state = adopt(measured, arguments.state_directory);
     if (!state.ok()) return failed(state.error().message(), 1);
