@@ -19,6 +19,8 @@ using Kind = ceiling::Schedule::Kind;
 using Order = ceiling::MeasurementPlan::Order;
 
 constexpr Duration kLook = std::chrono::milliseconds(500);
+// What a crash may lose of what was observed.
+constexpr Duration kObservedSaved = std::chrono::hours(1);
 // /proc/zoneinfo takes a millisecond on a large machine.
 constexpr unsigned kLooksForRoom = 10;
 
@@ -66,8 +68,9 @@ CeilingKeeper::CeilingKeeper(const Options& options, const Activity& activity)
       options_(options),
       state_(load_ceiling_state(options.state_directory, ceiling::read_identity(options.probe.root))),
       plan_(plan_options(options), monotonic_now(), state_.age(wall_now())),
-      observed_(monotonic_now()),
-      file_seen_(stamp_of(ceiling_state_path(options.state_directory))) {}
+      observed_(monotonic_now(), state_.observed.value_or(ceiling::ObservedRate::Kept())),
+      file_seen_(stamp_of(ceiling_state_path(options.state_directory))),
+      observed_saved_(monotonic_now()) {}
 
 CeilingKeeper::~CeilingKeeper() {
   stop();
@@ -105,8 +108,9 @@ void CeilingKeeper::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     wake_.wait_for(lock, kLook, [this] { return stopping_; });
-    if (stopping_) return;
+    if (stopping_) break;
     lock.unlock();
+    if (monotonic_now() - observed_saved_ >= kObservedSaved) remember_observed();
     const Surroundings around = surroundings();
     notice_file(around);
     const ceiling::IdleWindow::Look look = look_around(around);
@@ -120,6 +124,8 @@ void CeilingKeeper::run() {
     measure(*order);
     lock.lock();
   }
+  lock.unlock();
+  remember_observed();
 }
 
 CeilingKeeper::Surroundings CeilingKeeper::surroundings() const {
@@ -168,6 +174,7 @@ void CeilingKeeper::follow_machine(const Surroundings& surroundings) {
   state_ = CeilingState();
   state_.identity = identity;
   unsaved_.clear();
+  observed_ = ceiling::ObservedRate(monotonic_now());
 }
 
 // Requires: the lock.
@@ -210,8 +217,8 @@ Result<ceiling::Measurement> CeilingKeeper::probe(const ceiling::Options& option
   const std::lock_guard lock(mutex_);
   if (const auto& abort = probe_->abort(); abort && abort->latency) {
     abort_latency_.observe(to_seconds(*abort->latency), 1);
-    log::info("a request ended the probe: last load {:.0f} µs after its first packet",
-              1e6 * to_seconds(*abort->latency));
+    log::info("a request ended the probe: heard {:.0f} µs after its first packet, last load after {:.0f} µs",
+              1e6 * to_seconds(*abort->heard_after), 1e6 * to_seconds(*abort->latency));
   }
   probe_.reset();
   return measurement;
@@ -235,6 +242,7 @@ void CeilingKeeper::measure(const Order& order) {
   const std::lock_guard lock(mutex_);
   const MonotonicTime now = monotonic_now();
   plan_.ended(now, order, now - began, outcome, state_.history);
+  if (!measurement && measurement.error().where == "doorbell") plan_.doorbell_failed();
   last_run_ = CollectorSnapshot{"ceiling", measurement.ok() || stopped, to_seconds(now - began)};
   if (order.kind != Kind::kCache || outcome == Outcome::kAborted) ++outcomes_[static_cast<std::size_t>(outcome)];
 }
@@ -270,6 +278,27 @@ Outcome CeilingKeeper::remember(const Order& order, const ceiling::Measurement& 
   unsaved_ = std::move(unsaved);
   state_ = std::move(update.state);
   return outcome;
+}
+
+// What the decode rate showed, for a node that no measurement ever found idle.
+void CeilingKeeper::remember_observed() {
+  const MonotonicTime now = monotonic_now();
+  observed_saved_ = now;
+  CeilingState held;
+  std::string directory;
+  {
+    const std::lock_guard lock(mutex_);
+    const ceiling::ObservedRate::Kept kept = observed_.kept(now);
+    if (!state_.history.empty() || options_.measure == Measure::kNever || kept.highest <= 0) return;
+    state_.observed = kept;
+    held = state_;
+    directory = options_.state_directory;
+  }
+  const CeilingUpdate update =
+      update_ceiling_state(directory, held, [&](CeilingState& state) { state.observed = held.observed; });
+  if (!update.saved) {
+    log::warning("the observed rate is not remembered across a restart: {}", update.saved.error().message());
+  }
 }
 
 }  // namespace rooflined::daemon

@@ -89,6 +89,7 @@ class CeilingKeeper {
   void measure(const ceiling::MeasurementPlan::Order& order);
   Result<ceiling::Measurement> probe(const ceiling::Options& options);
   ceiling::Outcome remember(const ceiling::MeasurementPlan::Order& order, const ceiling::Measurement& measurement);
+  void remember_observed();
   std::optional<Bytes> cache_size_wanted(WallTime now) const;
   const char* source() const;
   std::optional<BytesPerSecond> bandwidth_in_use() const;
@@ -114,6 +115,7 @@ class CeilingKeeper {
   FileStamp file_seen_;
   unsigned looks_ = 0;
   bool room_ = false;
+  MonotonicTime observed_saved_;
 
   std::thread thread_;
 };

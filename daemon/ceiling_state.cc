@@ -18,6 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using ceiling::CacheProbe;
 using ceiling::ConfirmedResult;
+using ceiling::ObservedRate;
 using ceiling::Outcome;
 
 constexpr int kVersion = 1;
@@ -48,6 +49,10 @@ Json to_json(const CacheProbe& probe) {
           {"ceiling_bytes_per_second", probe.ceiling}};
 }
 
+Json to_json(const ObservedRate::Kept& observed) {
+  return {{"seconds_without_idle", to_seconds(observed.without_idle)}, {"bytes_per_second", observed.highest}};
+}
+
 template <typename Range>
 Json array_of(const Range& items) {
   Json json = Json::array();
@@ -55,12 +60,14 @@ Json array_of(const Range& items) {
   return json;
 }
 
+// From a megabyte to a petabyte per second.
+bool possible(BytesPerSecond rate) {
+  return rate >= 1e6 && rate <= 1e15;
+}
+
 bool possible(WallTime measured_at, BytesPerSecond rate) {
-  // From a megabyte to a petabyte per second, on a machine of this century.
-  constexpr BytesPerSecond kCeilingMin = 1e6;
-  constexpr BytesPerSecond kCeilingMax = 1e15;
   constexpr WallTime kMeasuredMax = WallTime::from_ns(4'102'444'800'000'000'000);  // 2100-01-01
-  return rate >= kCeilingMin && rate <= kCeilingMax && measured_at.ns() > 0 && measured_at < kMeasuredMax;
+  return possible(rate) && measured_at.ns() > 0 && measured_at < kMeasuredMax;
 }
 
 bool possible(const ConfirmedResult& result) {
@@ -108,6 +115,15 @@ ceiling::MachineIdentity identity_from_json(const Json& json) {
   return identity;
 }
 
+// Nothing where it cannot be.
+std::optional<ObservedRate::Kept> observed_from_json(const Json& json) {
+  if (!json.is_object()) return std::nullopt;
+  const auto seconds = json.at("seconds_without_idle").get<double>();
+  const auto rate = json.at("bytes_per_second").get<double>();
+  if (!(seconds >= 0 && seconds <= to_seconds(ObservedRate::kAfter)) || !possible(rate)) return std::nullopt;
+  return ObservedRate::Kept{from_seconds(seconds), rate};
+}
+
 // What it lacks, or cannot be, costs only itself: it is shown, and nothing is computed from it.
 std::optional<LastMeasurement> last_from_json(const Json& json) {
   if (!json.is_object() || !json.contains("unix_time_ns") || !json["unix_time_ns"].is_number_integer()) return {};
@@ -138,6 +154,7 @@ Result<CeilingState> state_from_json(const Json& json) {
     if (!possible(probe.measured_at, probe.ceiling)) return impossible;
     state.cache_probes.add(probe);
   }
+  state.observed = observed_from_json(json.value("observed", Json()));
   state.last = last_from_json(json.value("last", Json()));
   return state;
 }
@@ -178,6 +195,7 @@ std::string ceiling_state_text(const CeilingState& state) {
                {"results", array_of(state.history.results())},
                {"suspects", array_of(state.history.suspects())},
                {"cache_probes", array_of(state.cache_probes.all())},
+               {"observed", state.observed ? to_json(*state.observed) : Json()},
                {"last", nullptr}};
   if (const ConfirmedResult* const adopted = state.history.adopted()) json["adopted"] = to_json(*adopted);
   if (state.last) {

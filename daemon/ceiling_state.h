@@ -2,8 +2,7 @@
 // ones, the last measurement with all its cells, and the probes for models that fit into the caches.
 //
 //   file:  ceiling.json in the state directory {version, identity, adopted, results[], suspects[], cache_probes[],
-//   last};
-//          oldest first. Files without the later parts are of an earlier build and load, too.
+//          observed, last}; oldest first. Files without the later parts are of an earlier build and load, too.
 //
 // `rooflined membw --adopt` and the daemon both write it: each reads, changes and replaces it under a lock, so that no
 // result is lost. Nothing here throws; a file that is broken, too large, of another version or of another machine is an
@@ -16,6 +15,7 @@
 #include "collectors/ceiling/identity.h"
 #include "collectors/ceiling/measure.h"
 #include "collectors/ceiling/measurement_plan.h"
+#include "collectors/ceiling/observed_rate.h"
 #include "metrics/base/result.h"
 #include "metrics/base/time.h"
 #include "metrics/base/units.h"
@@ -36,7 +36,8 @@ struct CeilingState {
   ceiling::MachineIdentity identity;
   ceiling::History history;
   ceiling::CacheProbes cache_probes;
-  std::optional<LastMeasurement> last;  // whatever its verdict
+  std::optional<ceiling::ObservedRate::Kept> observed;  // of a node without an idle window
+  std::optional<LastMeasurement> last;                  // whatever its verdict
 
   // What a measurement means for the ceiling: kAdopted, kSuspect or kUnstable.
   ceiling::Outcome take(const ceiling::Measurement& measurement, WallTime measured_at);

@@ -60,6 +60,22 @@ std::vector<std::string> arguments_of(const ceiling::Options& options) {
   return arguments;
 }
 
+// A stamp of the wall clock on the other one. This thread may lose its CPU between the two readings: the closest of a
+// few pairs tells how far they are apart.
+MonotonicTime monotonic_of(CaptureTime stamp) {
+  Duration apart{0};
+  Duration closest = Duration::max();
+  for (int i = 0; i < 4; ++i) {
+    const MonotonicTime before = monotonic_now();
+    const Duration wall = std::chrono::system_clock::now().time_since_epoch();
+    const Duration took = monotonic_now() - before;
+    if (took >= closest) continue;
+    closest = took;
+    apart = wall - before.since_epoch() - took / 2;
+  }
+  return MonotonicTime(stamp.since_epoch() - apart);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Probe>> Probe::start(const ceiling::Options& options, Priority priority,
@@ -84,18 +100,18 @@ Probe::Probe(std::unique_ptr<ceiling::ProbeProcess> process, std::unique_ptr<tap
 
 void Probe::on_ring(const Result<CaptureTime>& rung) {
   process_->stop();
-  const Duration wall_offset = std::chrono::system_clock::now().time_since_epoch() - monotonic_now().since_epoch();
+  const MonotonicTime heard = monotonic_now();
   const MonotonicTime last_load = process_->silence();
-  if (!rung.ok()) return end({Cause::kCapture, {}}, Error{rung.error().code, "doorbell", rung.error().message()});
-  const Duration latency = last_load.since_epoch() + wall_offset - rung.value().since_epoch();
-  end({Cause::kRequest, std::max(Duration(0), latency)}, {});
+  if (!rung.ok()) return end({Cause::kCapture, {}, {}}, Error{rung.error().code, "doorbell", rung.error().message()});
+  const MonotonicTime sent = monotonic_of(rung.value());
+  end({Cause::kRequest, std::max(Duration(0), last_load - sent), std::max(Duration(0), heard - sent)}, {});
 }
 
 void Probe::look_at_memory() {
   const Status status = memory_.look();
   if (status.ok()) return;
   process_->kill();
-  end({Cause::kMemory, {}}, status.error());
+  end({Cause::kMemory, {}, {}}, status.error());
 }
 
 void Probe::end(Abort abort, std::optional<Error> error) {
@@ -121,7 +137,7 @@ Result<ceiling::Measurement> Probe::wait(Duration limit, const ceiling::Progress
   doorbell_.reset();  // and whatever it is about to say has been said
   // A result that came before the request to stop is thrown away too: what it measured was disturbed.
   if (ended == ProbeProcess::End::kStopped) {
-    end({Cause::kAsked, {}}, {});
+    end({Cause::kAsked, {}, {}}, {});
     return error_.value_or(Error{ErrorCode::kBusy, "stopped", "the probe was told to stop"});
   }
   abort_.reset();

@@ -40,6 +40,8 @@ class Probe {
     Cause cause = Cause::kAsked;
     // From the kernel's stamp on the request's packet to the last load of any worker; 0 where none came after it.
     std::optional<Duration> latency;
+    // Of it, until the doorbell's thread heard of the packet.
+    std::optional<Duration> heard_after;
   };
 
   // The options that travel: those that `membw` takes, too. Without a doorbell only stop() ends the probe early: for

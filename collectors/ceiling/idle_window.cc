@@ -26,7 +26,7 @@ void IdleWindow::restart(MonotonicTime now) {
 void IdleWindow::look(MonotonicTime now, Duration quiet, const Look& look) {
   if (!readings_.empty() && now - readings_.back().at > kLookGapMax) readings_.clear();
   // While the capture is down a request could not be seen, and the probe would not yield to it.
-  reasons_["capture"] = !look.wire.capture_up;
+  reasons_["capture"] = !look.wire.capture_up || now < deaf_until_;
   const MonotonicTime busy_at = std::max(began_, look.wire.busy_at.value_or(MonotonicTime::min()));
   reasons_["requests"] = look.wire.exchanges_in_flight > 0 || now - busy_at < quiet;
   reasons_["memory"] = !look.room;

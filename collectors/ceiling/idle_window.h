@@ -49,6 +49,8 @@ class IdleWindow {
   void look(MonotonicTime now, Duration quiet, const Look& look);
   // What a probe, or its result, said: until then this is no idle window.
   void contended_until(MonotonicTime until) { contended_until_ = until; }
+  // The doorbell could not be opened, or went deaf: until then no probe is tried.
+  void deaf_until(MonotonicTime until) { deaf_until_ = until; }
   // Readings of before do not count: a probe of ours ran.
   void restart(MonotonicTime now);
 
@@ -70,6 +72,7 @@ class IdleWindow {
 
   MonotonicTime began_;
   MonotonicTime contended_until_ = MonotonicTime::min();
+  MonotonicTime deaf_until_ = MonotonicTime::min();
   std::deque<Reading> readings_;
   std::map<std::string, bool> reasons_;
 };

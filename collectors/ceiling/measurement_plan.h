@@ -48,6 +48,8 @@ class MeasurementPlan {
                             std::optional<Bytes> cache_size);
   // `history`: with the result, where there was one.
   void ended(MonotonicTime now, const Order& order, Duration took, Outcome outcome, const History& history);
+  // After ended(): it came to nothing because the doorbell could not hear.
+  void doorbell_failed() { window_.deaf_until(schedule_.retry_at()); }
   // A result that another program wrote into the state file.
   void result_came(MonotonicTime now) { schedule_.restart_interval(now); }
   void set_options(const Options& options, MonotonicTime now);

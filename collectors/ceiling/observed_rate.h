@@ -21,7 +21,18 @@ class ObservedRate {
  public:
   static constexpr Duration kAfter = std::chrono::hours(24);
 
-  explicit ObservedRate(MonotonicTime began) : idle_at_(began) {}
+  // What a restart must not lose.
+  struct Kept {
+    Duration without_idle{0};  // kAfter or more: a ceiling from then on
+    BytesPerSecond highest = 0;
+  };
+
+  explicit ObservedRate(MonotonicTime began) : ObservedRate(began, Kept()) {}
+  // The time that the program did not run counts neither as idle nor as busy.
+  ObservedRate(MonotonicTime began, const Kept& kept)
+      : idle_at_(began - std::min(kept.without_idle, kAfter)),
+        highest_(kept.highest),
+        starved_(kept.without_idle >= kAfter) {}
 
   void see(MonotonicTime now, BytesPerSecond rate) {
     highest_ = std::max(highest_, rate);
@@ -32,6 +43,7 @@ class ObservedRate {
   std::optional<BytesPerSecond> ceiling() const {
     return starved_ && highest_ > 0 ? std::optional(highest_) : std::nullopt;
   }
+  Kept kept(MonotonicTime now) const { return {starved_ ? kAfter : now - idle_at_, highest_}; }
 
  private:
   MonotonicTime idle_at_;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <thread>
@@ -89,6 +90,57 @@ TEST_CASE("without an idle window nothing is measured, and the reasons are said"
   }
   CHECK_FALSE(snapshot.ceiling);
   CHECK(snapshot.ceiling_measurements == std::array<std::uint64_t, 4>{});
+}
+
+TEST_CASE("a doorbell that cannot be opened is a capture that is down, and no probe runs") {
+  const TemporaryFolder folder;
+  // A machine that shows nothing but free memory is idle as soon as the wire is.
+  const TemporaryFolder root;
+  std::filesystem::create_directories(root.path() + "/proc");
+  root.write("proc/meminfo", "MemTotal: 8000000 kB\nMemFree: 7000000 kB\n");
+  Activity activity;
+  activity.capture_up = true;
+  CeilingKeeper::Options options = options_in(folder.path());
+  options.idle_for = Duration(0);
+  options.probe.root = root.path();
+  options.doorbell = {"no-such-card", {8080}};
+  CeilingKeeper keeper(options, activity);
+  keeper.start();
+  Snapshot snapshot;
+  CHECK(wait_until([&] {
+    snapshot = Snapshot();
+    keeper.describe(wall_now(), snapshot);
+    return !snapshot.idle_blocked.empty() && snapshot.idle_blocked.at("capture");
+  }));
+  CHECK(snapshot.idle == false);
+  REQUIRE(snapshot.collectors.size() == 1);
+  CHECK_FALSE(snapshot.collectors[0].up);
+  CHECK(snapshot.ceiling_measurements == std::array<std::uint64_t, 4>{0, 0, 0, 1});
+}
+
+TEST_CASE("what was observed of a node without an idle window outlives a restart") {
+  const TemporaryFolder folder;
+  CeilingState state = state_of({});
+  state.observed = {ceiling::ObservedRate::kAfter, 20e9};
+  save(folder.path(), state);
+  const Activity activity;  // its capture is down: never idle
+  for (const double seen : {25e9, 15e9}) {
+    CeilingKeeper keeper(options_in(folder.path()), activity);
+    CHECK(keeper.bandwidth() == (seen > 20e9 ? 20e9 : 25e9));
+    keeper.start();
+    keeper.see_decode_rate(seen);
+    keeper.stop();
+    Snapshot snapshot;
+    keeper.describe(wall_now(), snapshot);
+    REQUIRE(snapshot.ceiling);
+    CHECK(snapshot.ceiling->source == "observed");
+    CHECK(snapshot.ceiling->bytes_per_second == 25e9);
+  }
+  // Once something was measured, that counts.
+  CeilingState measured = load_ceiling_state(folder.path(), ceiling::read_identity("/"));
+  measured.history.restore(ConfirmedResult{wall_now(), 40e9, 38e9, "linear", 2, kGiB, false, {}});
+  save(folder.path(), measured);
+  CHECK(CeilingKeeper(options_in(folder.path()), activity).bandwidth() == 40e9);
 }
 
 TEST_CASE("what a snapshot says of a measured ceiling") {

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 using namespace rooflined;
@@ -193,6 +194,26 @@ TEST_CASE("suspects, cache probes, memory nodes and the last measurement with ev
   REQUIRE(loaded.last->measurement.cells.size() == 2);
   CHECK(loaded.last->measurement.cells[0].samples == std::vector<double>{40e9, 80e9 / 3});
   CHECK(ceiling_state_text(loaded) == ceiling_state_text(state));
+}
+
+TEST_CASE("what was observed comes back, and what cannot be is left out") {
+  const TemporaryFolder folder;
+  CeilingState state = state_of({});
+  state.observed = {std::chrono::hours(7), 21e9};
+  REQUIRE(save(folder.path(), state).ok());
+  const auto observed = load_ceiling_state(folder.path(), kMachine).observed;
+  REQUIRE(observed);
+  CHECK(observed->without_idle == Duration(std::chrono::hours(7)));
+  CHECK(observed->highest == 21e9);
+  const std::string text = ceiling_state_text(state);
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"25200.0", "-1"}, {"25200.0", "1e300"}, {"21000000000.0", "0"}, {"21000000000.0", "1e300"}}) {
+    std::string impossible = text;
+    impossible.replace(impossible.find(from), from.size(), to);
+    const auto parsed = parse_ceiling_state(impossible);
+    REQUIRE(parsed.ok());
+    CHECK_FALSE(parsed->observed);
+  }
 }
 
 TEST_CASE("a last measurement that cannot be read costs only itself") {

@@ -210,6 +210,51 @@ TEST_CASE("starved: a node that serves without a pause is never measured, and ob
   CHECK(days.observed() == Approx(0.6 * kTruth));
 }
 
+TEST_CASE("what was observed of a starved node outlives a restart, and so do the hours until then") {
+  const MonotonicTime start = MonotonicTime::from_ns(1);
+  ObservedRate first(start);
+  first.see(start + hours(20), 9e9);
+  const ObservedRate::Kept half = first.kept(start + hours(20));
+  CHECK(half.without_idle == Duration(hours(20)));
+  CHECK(half.highest == 9e9);
+
+  ObservedRate second(start, half);
+  CHECK_FALSE(second.ceiling());
+  second.see(start + hours(3), 7e9);
+  CHECK_FALSE(second.ceiling());
+  second.see(start + hours(4), 7e9);
+  CHECK(second.ceiling() == 9e9);
+  // For good: an idle moment that was too short for a measurement takes nothing back.
+  second.idle(start + hours(5));
+  const ObservedRate third(start, second.kept(start + hours(6)));
+  CHECK(third.ceiling() == 9e9);
+
+  ObservedRate idle(start, half);
+  idle.idle(start + hours(1));
+  CHECK(idle.kept(start + hours(2)).without_idle == Duration(hours(1)));
+}
+
+TEST_CASE("a doorbell that cannot hear keeps the window shut until the next try") {
+  MeasurementPlan plan({}, MonotonicTime::from_ns(0), std::nullopt);
+  const History none;
+  MonotonicTime now = MonotonicTime::from_ns(0);
+  IdleWindow::Look quiet;
+  quiet.wire.capture_up = true;
+  std::vector<Duration> tries;
+  for (; tries.size() < 4 && now.since_epoch() < hours(1); now += kEvery) {
+    const auto order = plan.look(now, quiet, true, none, std::nullopt);
+    if (!order) continue;
+    tries.push_back(now.since_epoch());
+    plan.ended(now, *order, Duration(0), Outcome::kAborted, none);
+    plan.doorbell_failed();
+    plan.look(now, quiet, true, none, std::nullopt);
+    CHECK(plan.window().reasons().at("capture"));
+  }
+  REQUIRE(tries.size() == 4);
+  CHECK(tries[1] - tries[0] >= seconds(9));
+  CHECK(tries[3] - tries[2] >= seconds(36));
+}
+
 TEST_CASE("a busy host is never measured, whatever the wire shows") {
   Days days;
   days.weather = [](Duration) { return Weather{false, 2}; };
