@@ -118,8 +118,21 @@ void EngineBooks::learn_prompt(const Exchange& exchange, double tokens, LineTime
   }
 }
 
-void EngineBooks::loss(ExchangeId id, LineTime at) {
+// How many sequences decode is in doubt for a while.
+void EngineBooks::lose(LineTime at) {
+  constexpr Duration kInDoubt = std::chrono::seconds(1);
   window_.add_loss(at);
+  slices_.spoil(at - kInDoubt, at + kInDoubt);
+}
+
+void EngineBooks::note_client(Exchange& exchange, bool stopped, LineTime at) {
+  if (exchange.client_stopped == stopped) return;
+  exchange.client_stopped = stopped;
+  stopped ? slices_.client_stops(at) : slices_.client_reads(at);
+}
+
+void EngineBooks::loss(ExchangeId id, LineTime at) {
+  lose(at);
   const auto found = exchanges_.find(id);
   if (found == exchanges_.end()) return;
   found->second.lossy = true;
@@ -131,11 +144,12 @@ void EngineBooks::loss(ExchangeId id, LineTime at) {
 void EngineBooks::client_window(ExchangeId id, bool closed, LineTime at) {
   const auto found = exchanges_.find(id);
   if (found == exchanges_.end()) return;
+  note_client(found->second, closed, at);
   for (const Sequence& sequence : found->second.sequences) ledger_.client_window(sequence.id, at, closed);
 }
 
 void EngineBooks::loss_everywhere(LineTime at) {
-  window_.add_loss(at);
+  lose(at);
   ledger_.loss_everywhere(at);
 }
 
@@ -143,6 +157,7 @@ void EngineBooks::end(const ExchangeEnd& end) {
   const auto found = exchanges_.find(end.exchange);
   if (found == exchanges_.end()) return;
   Exchange& exchange = found->second;
+  note_client(exchange, false, end.at);
   for (const SequenceTotal& total : end.sequences) sequence_of(end.exchange, exchange, total.choice, end.at);
   for (const Sequence& sequence : exchange.sequences) {
     const auto total = std::find_if(end.sequences.begin(), end.sequences.end(),
@@ -168,6 +183,7 @@ void EngineBooks::end(const ExchangeEnd& end) {
 void EngineBooks::forget(ExchangeId id, LineTime at) {
   const auto found = exchanges_.find(id);
   if (found == exchanges_.end()) return;
+  note_client(found->second, false, at);
   ledger_.request_over(id, at);
   prompt_tokens_.add(-static_cast<double>(found->second.prompt_tokens.value_or(0)));
   exchanges_.erase(found);
@@ -196,6 +212,7 @@ void EngineBooks::count(const IntervalRecord& record) {
 void EngineBooks::on_interval(const IntervalRecord& record) {
   count(record);
   window_.add_interval(record);
+  slices_.add(record);
   inter_token_latency_.observe(record.sequence_seconds / record.tokens,
                                static_cast<std::uint64_t>(std::llround(record.tokens)));
   inter_event_latency_.observe(record.sequence_seconds);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "metrics/decode_ledger.h"
+#include "metrics/deploy_slices.h"
 #include "metrics/exchange.h"
 #include "metrics/fixed_histogram.h"
 #include "metrics/monotone_counter.h"
@@ -102,6 +103,9 @@ class EngineBooks final : private LedgerSink {
   // unknown or so much has not passed.
   std::optional<BytesPerSecond> decode_rate(Duration span) const;
   const Finished& finished() const { return finished_; }
+  // For what a deploy did. Everything up to settled_until() is in them.
+  DeploySlices& slices() { return slices_; }
+  LineTime settled_until() const { return ledger_.settled_until(); }
   Settled settled() const;
 
  private:
@@ -118,6 +122,7 @@ class EngineBooks final : private LedgerSink {
     bool joined_late = false;
     bool lossy = false;
     bool first_token_seen = false;
+    bool client_stopped = false;  // its receive window is closed
     std::uint64_t prompt_characters = 0;
     std::optional<std::uint64_t> prompt_tokens;
     std::vector<Sequence> sequences;
@@ -128,6 +133,8 @@ class EngineBooks final : private LedgerSink {
   double prompt_estimate(const Exchange& exchange) const;
   std::uint32_t tokens_of(Sequence& sequence, const TokenEvent& event) const;
   void learn_prompt(const Exchange& exchange, double tokens, LineTime at);
+  void lose(LineTime at);
+  void note_client(Exchange& exchange, bool stopped, LineTime at);
   WindowSnapshot window_snapshot(const WindowSpan& span, std::optional<BytesPerSecond> bandwidth) const;
   std::vector<std::string> caveats() const;
 
@@ -146,6 +153,7 @@ class EngineBooks final : private LedgerSink {
   std::shared_ptr<const Geometry> geometry_;
   DecodeLedger ledger_;
   RollingWindow window_;
+  DeploySlices slices_;
 
   std::unordered_map<ExchangeId, Exchange> exchanges_;
   SequenceId sequence_next_ = 1;
