@@ -1,0 +1,15 @@
+# bash completion of rooflined. Written by deploy/command_docs.py.
+_rooflined() {
+  local current=${COMP_WORDS[COMP_CWORD]} words
+  case ${COMP_WORDS[1]} in
+    run) words="--help --config --listen --trace" ;;
+    replay) words="--help --port --model --ceiling --kv-cache-type --json" ;;
+    membw) words="--help --threads --size --reps --adopt --state --json" ;;
+    inspect) words="--help --batch --context --kv-cache-type --bandwidth --json" ;;
+    check-config) words="--help --json" ;;
+    *) words="run replay membw inspect check-config --help --version" ;;
+  esac
+  if [ "$COMP_CWORD" -eq 1 ]; then words="run replay membw inspect check-config --help --version"; fi
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+}
+complete -o default -F _rooflined rooflined
