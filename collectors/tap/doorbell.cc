@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +30,30 @@ constexpr int kPacketsPerRead = 256;
 
 bool begins_with(std::span<const std::byte> payload, std::string_view text) {
   return payload.size() >= text.size() && std::memcmp(payload.data(), text.data(), text.size()) == 0;
+}
+
+// sched_setattr(2), version 0. The C library of Debian 12 has neither the calls nor the type; that of Debian 13 has
+// both.
+struct SchedulingAttributes {
+  std::uint32_t size = sizeof(SchedulingAttributes);
+  std::uint32_t policy = 0;
+  std::uint64_t flags = 0;
+  std::int32_t nice = 0;
+  std::uint32_t priority = 0;
+  std::uint64_t runtime_ns = 0;
+  std::uint64_t deadline_ns = 0;
+  std::uint64_t period_ns = 0;
+};
+
+// Of the calling thread. What runs on a CPU keeps it for its slice, up to 3 ms and on to the next tick, even before
+// whoever wakes up meanwhile; only one with a shorter slice does not have to wait (EEVDF, Linux 6.12). 0.1 ms is the
+// shortest. Older kernels refuse or ignore it, and let a woken thread have the CPU anyhow.
+void take_short_slices() {
+  constexpr std::uint64_t kSliceNs = 100'000;
+  SchedulingAttributes attributes;
+  if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
+  attributes.runtime_ns = kSliceNs;
+  ::syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
 // The first packet that rings; later ones of the same read do not matter.
@@ -77,6 +102,7 @@ struct Doorbell::Parts {
 };
 
 void Doorbell::Parts::run(const Answer& answer) {
+  take_short_slices();
   Ear ear(options.ports, *local);
   for (;;) {
     const int got = dispatch(handle.get(), kPacketsPerRead, ear);

@@ -46,8 +46,9 @@ class Doorbell {
   Doorbell(const Doorbell&) = delete;
   Doorbell& operator=(const Doorbell&) = delete;
 
-  // Starts the thread, at the usual priority: before a probe's idle one that is enough, and a real-time thread stays on
-  // its CPU even where that is busy inside the kernel. `answer` is called at most once. Once only.
+  // Starts the thread, at the usual priority and with the shortest slices: before a probe's idle one that is enough,
+  // and a real-time thread stays on its CPU even where that is busy inside the kernel. `answer` is called at most once.
+  // Once only.
   void listen(Answer answer);
 
  private:

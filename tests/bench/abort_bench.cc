@@ -4,9 +4,12 @@
 //
 // URL is a running `rooflined-sim serve`. Every second request goes over a connection that stays open, the others over
 // new ones. Before or after each the same request goes out with no probe running, in random order, so that both see the
-// same machine. Probes are met at a random moment of their first seconds: while they start, fill, read. Exits with 1
-// where a bar of design.md §7 is missed, and needs CAP_NET_RAW. tests/bench/abort.py runs it.
+// same machine. Probes are met at a random moment of their first seconds: while they start, fill, read. A doorbell
+// listens at the other requests, too: how late it hears them is this machine's own doing. Exits with 1 where a bar of
+// design.md §7 is missed, and needs CAP_NET_RAW. tests/bench/abort.py runs it.
 
+#include "collectors/tap/doorbell.h"
+#include "daemon/clock.h"
 #include "daemon/probe.h"
 #include "tests/simulator/stream_client.h"
 
@@ -31,6 +34,15 @@ using namespace rooflined;
 
 constexpr double kLatencyMax = 1e-3;
 constexpr double kTtftRatioMax = 1.05;
+constexpr std::size_t kWorstShown = 8;
+
+// One request into a probe, in seconds from its first packet on.
+struct Abort {
+  double heard = 0;  // the doorbell's thread runs
+  double last_load = 0;
+  bool reads = false;  // or else: starts, or fills its buffer
+  bool kept_alive = false;
+};
 
 double quantile(std::vector<double> values, double share) {
   std::sort(values.begin(), values.end());
@@ -54,7 +66,7 @@ class Bench {
     if (probe_first && !(with = into_probe(kept_alive))) return false;
     // As long after the last request as the other one is: a processor's idle states are as deep.
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    const std::optional<double> without = request(kept_alive);
+    const std::optional<double> without = beside_no_probe(kept_alive);
     if (!without) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     if (!probe_first && !(with = into_probe(kept_alive))) return false;
@@ -64,13 +76,28 @@ class Bench {
     return true;
   }
 
-  bool report() const {
-    const double p99 = quantile(latencies_, 0.99);
+  bool report() {
+    std::sort(aborts_.begin(), aborts_.end(),
+              [](const Abort& one, const Abort& other) { return one.last_load > other.last_load; });
+    std::vector<double> latencies;
+    for (const Abort& abort : aborts_) latencies.push_back(abort.last_load);
+    const double p99 = quantile(latencies, 0.99);
     const double ratio = quantile(ratios_, 0.5);
     fmt::print(
         "packet to last load: {} requests, median {:.0f} us, p99 {:.0f} us, most {:.0f} us; {} before any load\n",
-        latencies_.size(), 1e6 * quantile(latencies_, 0.5), 1e6 * p99, 1e6 * quantile(latencies_, 1),
-        std::count(latencies_.begin(), latencies_.end(), 0.0));
+        latencies.size(), 1e6 * quantile(latencies, 0.5), 1e6 * p99, 1e6 * latencies.front(),
+        std::count(latencies.begin(), latencies.end(), 0.0));
+    for (std::size_t i = 0; i < std::min(kWorstShown, aborts_.size()); ++i) {
+      const Abort& abort = aborts_[i];
+      const std::string after = abort.last_load > 0
+                                    ? fmt::format("the last load {:.0f} later", 1e6 * (abort.last_load - abort.heard))
+                                    : std::string("no load any more");
+      fmt::print("  {:.0f} us: heard after {:.0f}, {}; the probe {}; a {} connection\n", 1e6 * abort.last_load,
+                 1e6 * abort.heard, after, abort.reads ? "read" : "started or filled",
+                 abort.kept_alive ? "kept-alive" : "new");
+    }
+    fmt::print("packet to doorbell with no probe: median {:.0f} us, p99 {:.0f} us, most {:.0f} us\n",
+               1e6 * quantile(heard_alone_, 0.5), 1e6 * quantile(heard_alone_, 0.99), 1e6 * quantile(heard_alone_, 1));
     fmt::print(
         "time to first token: with a probe {:.3f} ms, without {:.3f} ms; median ratio of the pairs {:.3f}, p90 "
         "{:.3f}\n",
@@ -91,6 +118,22 @@ class Bench {
     return std::nullopt;
   }
 
+  std::optional<double> beside_no_probe(bool kept_alive) {
+    auto bell = tap::Doorbell::open({"lo", {port_}});
+    if (!bell) {
+      fmt::print(stderr, "{}\n", bell.error().message());
+      return std::nullopt;
+    }
+    std::optional<double> heard;
+    (*bell)->listen([&heard](const Result<CaptureTime>& rung) {
+      if (rung.ok()) heard = to_seconds(daemon::wall_now().since_epoch() - rung->since_epoch());
+    });
+    const std::optional<double> ttft = request(kept_alive);
+    bell->reset();
+    if (heard) heard_alone_.push_back(*heard);
+    return ttft;
+  }
+
   std::optional<double> into_probe(bool kept_alive) {
     auto probe =
         daemon::Probe::start(probe_options_, daemon::Probe::Priority::kIdle, tap::Doorbell::Options{"lo", {port_}});
@@ -103,7 +146,8 @@ class Bench {
       std::this_thread::sleep_for(std::chrono::milliseconds(random_() % 3000));
       ttft = request(kept_alive);
     });
-    const auto measured = (*probe)->wait(daemon::kProbeLimit, {});
+    bool reads = false;
+    const auto measured = (*probe)->wait(daemon::kProbeLimit, [&reads](const ceiling::Progress&) { reads = true; });
     client.join();
     const auto& abort = (*probe)->abort();
     if (!abort || abort->cause != daemon::Probe::Cause::kRequest) {
@@ -111,7 +155,7 @@ class Bench {
                  measured ? "it came to its end" : measured.error().message());
       return std::nullopt;
     }
-    latencies_.push_back(to_seconds(*abort->latency));
+    aborts_.push_back({to_seconds(*abort->heard_after), to_seconds(*abort->latency), reads, kept_alive});
     return ttft;
   }
 
@@ -123,7 +167,8 @@ class Bench {
   std::unique_ptr<simulator::StreamClient> kept_;
   std::uint64_t number_ = 0;
   std::mt19937 random_{1};
-  std::vector<double> latencies_, ratios_, with_, without_;
+  std::vector<Abort> aborts_;
+  std::vector<double> heard_alone_, ratios_, with_, without_;
 };
 
 int run(const std::string& url, unsigned requests, Bytes size) {
