@@ -73,7 +73,10 @@ void CaptureLoop::run() {
   }
 }
 
+// Line time must not run ahead of packets that wait in the ring: on a busy machine they would all come too late. So it
+// follows the clock only while nothing waits, and only up to the moment at which the ring was looked into.
 void CaptureLoop::read_packets(MonotonicTime now) {
+  bool drained = true;
   if (source_ == nullptr) {
     reopen(now);
     if (source_ == nullptr) std::this_thread::sleep_for(kReadTimeout);
@@ -83,13 +86,14 @@ void CaptureLoop::read_packets(MonotonicTime now) {
     if (!outcome) {
       lose_source(outcome.error(), now);
     } else {
+      drained = *outcome == tap::ReadOutcome::kTimeout;
       const tap::CaptureStats stats = source_->stats();
       const auto line_now = line_.tap().now();
       if (stats.dropped > stats_.dropped && line_now) line_.targets().lose_everywhere(*line_now);
       stats_ = stats;
     }
   }
-  line_.advance_live(monotonic_now());
+  if (drained) line_.advance_live(now);
 }
 
 void CaptureLoop::lose_source(const Error& error, MonotonicTime now) {
@@ -165,6 +169,7 @@ void CaptureLoop::publish() {
   ceiling_.see_decode_rate(line_.targets().ram_decode_rate());
   ceiling_.judge(snapshot->taken_at, snapshot->targets);
   tell_exceeded(snapshot->targets);
+  history_.note(*snapshot);
   snapshot->node_ratios = Targets::node_ratios(snapshot->targets);
   snapshot->collectors = identifier_.collectors();
   ceiling_.describe(snapshot->taken_at, *snapshot);

@@ -13,6 +13,7 @@
 #include "daemon/governor.h"
 #include "daemon/identifier.h"
 #include "daemon/wiring.h"
+#include "metrics/live_history.h"
 #include "metrics/snapshot.h"
 
 #include <atomic>
@@ -72,6 +73,7 @@ class CaptureLoop {
   Governor governor_;
   std::uint64_t watch_applied_ = 0;
   std::set<std::string> exceeded_;
+  LiveHistory history_;
   double round_seconds_ = 0;  // of the last round, its wait for packets included
 
   std::mutex settings_mutex_;

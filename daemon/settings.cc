@@ -77,6 +77,7 @@ LineOptions line_options(const config::Config& settings) {
   for (const config::WindowSpan& span : settings.windows.spans) {
     options.targets.windows.push_back(WindowSpan{span.name, span.span});
   }
+  options.targets.live = WindowSpan{"10s", std::chrono::seconds(10)};
   options.targets.settings = target_settings(settings);
   options.targets.gpu_present = gpu_present();
   options.targets.same_listener = [](const Endpoint& known, const Endpoint& seen) {

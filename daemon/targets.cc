@@ -103,6 +103,7 @@ Targets::Target* Targets::find_or_add(const Endpoint& endpoint, ServerFamily fam
 std::unique_ptr<EngineBooks> Targets::new_books(const Target& target, LineTime now) {
   EngineBooks::Options books;
   books.windows = options_.windows;
+  books.live = options_.live;
   books.ledger.replicas = target.settings.replicas * target.settings.pipeline_parallel;
   books.ledger.speculates = target.settings.speculates;
   return std::make_unique<EngineBooks>(books, now, observer_for_ ? observer_for_(target.endpoint) : nullptr);

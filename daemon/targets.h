@@ -53,6 +53,7 @@ class Targets final : public ProxySink {
  public:
   struct Options {
     std::vector<WindowSpan> windows;
+    std::optional<WindowSpan> live;  // the live page's own
     std::vector<TargetSettings> settings;
     bool gpu_present = false;  // a GPU device node is there: llama.cpp may have offloaded
     std::size_t targets_max = 64;

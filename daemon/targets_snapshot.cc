@@ -80,9 +80,12 @@ TargetSnapshot Targets::snapshot_of(const Target& target, std::optional<BytesPer
   snapshot.port = target.endpoint.port;
   snapshot.memory = device_of(target) == Device::kGpu ? "gpu" : "ram";
   snapshot.up = !target.gone_since;
+  snapshot.configured = target.settings.port != 0;
+  snapshot.replicas = target.books->replicas();
   snapshot.deploy_timestamp = target.restarted_at;
   if (!snapshot.up) {
     snapshot.windows.clear();
+    snapshot.live.reset();
     snapshot.caveats.clear();
     snapshot.bandwidth.reset();
   } else if (device_of(target) == Device::kAuto) {
@@ -106,22 +109,22 @@ void Targets::show_role(const Target& target, TargetSnapshot& snapshot) const {
   if (engine != targets_.end()) snapshot.engine = engine->second->name;
   snapshot.caveats.clear();
   snapshot.geometry.reset();
-  for (WindowSnapshot& window : snapshot.windows) {
+  const auto clear = [](WindowSnapshot& window) {
     window.decode_bytes_per_second.reset();
     window.batch_size.reset();
     window.context_tokens.reset();
-  }
+  };
+  for (WindowSnapshot& window : snapshot.windows) clear(window);
+  if (snapshot.live) clear(*snapshot.live);
 }
 
 // With flows left out, rates are scaled by the share, and what hangs on all sequences being seen is absent.
 void Targets::show_share(TargetSnapshot& snapshot) const {
   if (!snapshot.up) return;
   bool sampled = share_.one_in() > 1;
-  for (WindowSnapshot& window : snapshot.windows) {
-    const auto span = std::find_if(options_.windows.begin(), options_.windows.end(),
-                                   [&](const WindowSpan& each) { return each.name == window.window; });
-    const double share = share_.over(span->span, now_);
-    if (share >= 1) continue;
+  const auto scale = [&](WindowSnapshot& window, Duration span) {
+    const double share = share_.over(span, now_);
+    if (share >= 1) return;
     sampled = true;
     window.tokens_per_second /= share;
     window.decode_bandwidth_ratio.reset();
@@ -129,7 +132,13 @@ void Targets::show_share(TargetSnapshot& snapshot) const {
     window.mbu_ratio.reset();
     window.tokens_per_second_bound.reset();
     window.batch_size.reset();
+  };
+  for (WindowSnapshot& window : snapshot.windows) {
+    const auto span = std::find_if(options_.windows.begin(), options_.windows.end(),
+                                   [&](const WindowSpan& each) { return each.name == window.window; });
+    scale(window, span->span);
   }
+  if (snapshot.live) scale(*snapshot.live, options_.live->span);
   if (sampled) snapshot.caveats.emplace_back("sampled");
 }
 
@@ -142,6 +151,7 @@ TargetSnapshot Targets::retired_snapshot(const Target& target, const Retired& re
   snapshot.retired = true;
   snapshot.up = false;
   snapshot.windows.clear();
+  snapshot.live.reset();
   snapshot.caveats.clear();
   snapshot.geometry.reset();
   return snapshot;

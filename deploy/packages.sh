@@ -21,6 +21,10 @@ packages_lint=(clang-format-14 clang-tidy-14)
 # unpack_arm64_package().
 packages_arm=(g++-aarch64-linux-gnu qemu-user)
 
+# Opens the live page in a real browser (tests/run.sh --browser; 700 MB), and what checks it there, from npm.
+packages_browser=(chromium fonts-dejavu-core npm)
+npm_browser=(axe-core@4.14.1)
+
 # package_installed NAME
 package_installed() {
   [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
@@ -74,6 +78,14 @@ unpack_arm64_package() {
   : > "$directory/apt/status"
   (cd "$directory" && apt-get "${apt[@]}" update && apt-get "${apt[@]}" download "$name" && dpkg-deb -x "$name"_*.deb . &&
     rm -rf "$name"_*.deb apt)
+}
+
+# unpack_npm DIR NAME@VERSION…: packages of npm under DIR/node_modules, their scripts not run.
+unpack_npm() {
+  local directory=$1
+  shift
+  mkdir -p "$directory"
+  npm install --prefix "$directory" --no-save --ignore-scripts --no-audit --no-fund --loglevel=error "$@"
 }
 
 # True where the packages of packages_lint exist.

@@ -49,6 +49,8 @@ enum class MetricId : std::uint8_t {
   kExchangesInFlight,
   kCeilingExceeded,
   kTargetUp,
+  kTargetConfigured,
+  kTargetReplicas,
   kTargetInfo,
   kProxiedRequests,
   kProxiedTokens,

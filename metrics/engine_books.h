@@ -47,6 +47,7 @@ class EngineBooks final : private LedgerSink {
   struct Options {
     DecodeLedger::Options ledger;
     std::vector<WindowSpan> windows = {{"1m", std::chrono::minutes(1)}, {"5m", std::chrono::minutes(5)}};
+    std::optional<WindowSpan> live;  // the live page's own
   };
 
   // What requests that ended well had: servers count these, too.

@@ -94,12 +94,16 @@ TargetSnapshot EngineBooks::snapshot(std::optional<BytesPerSecond> bandwidth) co
           static_cast<double>(group.layers) * static_cast<double>(group.experts) * group.bytes_per_expert;
     }
   }
+  const auto has_passed = [this](const WindowSpan& span) {
+    return window_.view(ledger_.settled_until(), span.span, began_).seconds > 0;
+  };
   for (const WindowSpan& span : options_.windows) {
-    if (window_.view(ledger_.settled_until(), span.span, began_).seconds <= 0) continue;
+    if (!has_passed(span)) continue;
     snapshot.windows.push_back(window_snapshot(span, bandwidth));
     const auto mbu = snapshot.windows.back().mbu_ratio;
     snapshot.ceiling_exceeded = snapshot.ceiling_exceeded || (mbu && *mbu > 1);
   }
+  if (options_.live && has_passed(*options_.live)) snapshot.live = window_snapshot(*options_.live, bandwidth);
   snapshot.caveats = caveats();
   return snapshot;
 }

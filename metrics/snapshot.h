@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -56,6 +57,14 @@ struct WindowSnapshot {
   std::optional<LatencyQuantiles> itl_seconds;
 };
 
+// What the live page draws of a target's last minutes.
+struct RecentPoint {
+  double at = 0;  // seconds since 1970
+  double tokens_per_second = 0;
+  std::optional<double> itl_seconds;
+  std::optional<double> mbu_ratio;
+};
+
 struct GeometrySnapshot {
   std::string architecture;
   std::string source;
@@ -73,9 +82,11 @@ struct TargetSnapshot {
   std::string memory = "ram";  // that its weights are read from: "ram" or "gpu"
   // An earlier model of the target of that name, which comes before it: counters only (and `up` is false).
   bool retired = false;
-  bool proxy = false;  // its streams are those of another target, where they count
-  std::string engine;  // that target's name
-  bool up = true;      // false: every gauge but rooflined_target_up is absent
+  bool proxy = false;       // its streams are those of another target, where they count
+  std::string engine;       // that target's name
+  bool configured = false;  // the settings have a [[target]] for its port
+  double replicas = 1;      // decode batches in flight: engines × pipeline stages
+  bool up = true;           // false: every gauge but rooflined_target_up is absent
 
   // Counters since the target appeared.
   std::uint64_t proxied_requests = 0;  // these two are in none of the others
@@ -108,6 +119,10 @@ struct TargetSnapshot {
   std::optional<GeometrySnapshot> geometry;
   std::vector<std::string> caveats;  // reasons of ledger.md, each at most once
   std::vector<WindowSnapshot> windows;
+  // For people who watch: ten seconds, not exported to Prometheus, and what they were over the last minutes (null:
+  // none).
+  std::optional<WindowSnapshot> live;
+  std::shared_ptr<const std::vector<RecentPoint>> recent;
 };
 
 struct NodeRatioSnapshot {

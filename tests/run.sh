@@ -8,7 +8,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 usage() {
   cat <<'HELP'
-usage: tests/run.sh [--sanitizers] [--real-server] [--bench] [--arm] [--no-lint] [--help]
+usage: tests/run.sh [--sanitizers] [--real-server] [--bench] [--arm] [--browser] [--no-lint] [--help]
 
 Without options: installs missing packages (as root), builds the preset `dev`, and runs every test.
 
@@ -16,19 +16,21 @@ Without options: installs missing packages (as root), builds the preset `dev`, a
   --real-server   also run the daemon beside a real llama-server (tests/e2e/real_server.sh)
   --bench         also build the preset `release` and run tests/bench there
   --arm           also build the bandwidth kernels for AArch64 and run them under qemu (200 MB of packages)
+  --browser       also fetch Chromium and axe-core, so that the live page is tested (700 MB of packages)
   --no-lint       leave out clang-tidy
 
 Exits with 0 when everything passed.
 HELP
 }
 
-preset=dev real_server=0 bench=0 arm=0 lint=1
+preset=dev real_server=0 bench=0 arm=0 browser=0 lint=1
 while [ $# -gt 0 ]; do
   case $1 in
     --sanitizers) preset=asan-ubsan lint=0 ;;
     --real-server) real_server=1 ;;
     --bench) bench=1 ;;
     --arm) arm=1 ;;
+    --browser) browser=1 ;;
     --no-lint) lint=0 ;;
     -h | --help) usage; exit 0 ;;
     *) echo "tests/run.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
@@ -48,6 +50,10 @@ export PATH="$PATH:$tools/usr/bin"
 command -v prometheus >/dev/null || unpack_package prometheus "$tools"
 # Debian 12 has promtool in the package of Prometheus, Debian 13 in one of its own.
 command -v promtool >/dev/null || unpack_package promtool "$tools"
+if [ $browser = 1 ]; then
+  install_missing "${packages_browser[@]}"
+  [ -e "$tools/node_modules/axe-core" ] || unpack_npm "$tools" "${npm_browser[@]}"
+fi
 if [ $arm = 1 ]; then
   install_missing "${packages_arm[@]}"
   export ROOFLINED_ARM64_LIBS=$tools/arm64/usr/lib/aarch64-linux-gnu

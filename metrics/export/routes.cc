@@ -54,6 +54,7 @@ bool needs_known_host(const std::string& path) {
 Routes::Routes(const Options& options, SnapshotSource source, std::function<WebCounters()> web_counters,
                std::function<MonotonicTime()> now)
     : version_(options.version),
+      page_policy_(page_policy(page_html())),
       proc_root_(options.proc_root),
       source_(std::move(source)),
       web_counters_(std::move(web_counters)),
@@ -97,9 +98,10 @@ HttpResponse Routes::answer(const HttpRequest& request) {
 }
 
 HttpResponse Routes::route(const HttpRequest& request) const {
-  static const std::set<std::string> kPaths = {"/", "/metrics", "/healthz", "/readyz", "/api/v1/state"};
+  static const std::set<std::string> kPaths = {"/",       "/metrics",      "/healthz",
+                                               "/readyz", "/api/v1/state", "/api/v1/history"};
   if (!kPaths.contains(request.path)) {
-    return plain(404, "not found; there are /, /metrics, /healthz, /readyz and /api/v1/state\n");
+    return plain(404, "not found; there are /, /metrics, /healthz, /readyz, /api/v1/state and /api/v1/history\n");
   }
   if (request.method != "GET" && request.method != "HEAD") {
     HttpResponse response = plain(405, "only GET and HEAD\n");
@@ -112,18 +114,18 @@ HttpResponse Routes::route(const HttpRequest& request) const {
   if (request.path == "/metrics") return metrics();
   if (request.path == "/healthz") return plain(200, "ok\n");
   if (request.path == "/readyz") return ready();
-  const auto snapshot = source_();
   HttpResponse response;
   if (request.path == "/") {
     response.content_type = "text/html; charset=utf-8";
-    response.headers.emplace_back("Content-Security-Policy",
-                                  "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
-    response.body = status_page(snapshot.get(), version_);
+    response.headers.emplace_back("Content-Security-Policy", page_policy_);
+    response.headers.emplace_back("Referrer-Policy", "no-referrer");
+    response.body = page_html();
     return response;
   }
+  const auto snapshot = source_();
   if (snapshot == nullptr) return plain(503, "no snapshot yet\n");
   response.content_type = "application/json";
-  response.body = state_json(*snapshot);
+  response.body = request.path == "/api/v1/history" ? history_json(*snapshot) : state_json(*snapshot, version_);
   return response;
 }
 

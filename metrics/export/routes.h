@@ -1,4 +1,5 @@
-// What each path of the endpoint answers: /metrics, /healthz, /readyz, /api/v1/state and a page for people on /.
+// What each path of the endpoint answers: /metrics, /healthz, /readyz, /api/v1/state, /api/v1/history and a page for
+// people on /.
 //
 // The page and the API answer only to a Host that cannot be a stranger's domain name pointed at this address (DNS
 // rebinding). Thread rule: one thread at a time; the snapshot comes through SnapshotSource.
@@ -38,6 +39,7 @@ class Routes {
   HttpResponse ready() const;
 
   std::string version_;
+  std::string page_policy_;
   std::string proc_root_;
   std::set<std::string> host_names_;
   SnapshotSource source_;

@@ -80,7 +80,8 @@ void add_window(FamilyBuilder& out, std::string_view name, std::string_view mode
 
 // Requires: the target is up and the capture too.
 void add_target_gauges(FamilyBuilder& out, std::string_view name, const TargetSnapshot& target) {
-  out.add(kTargetInfo, {name, target.server, target.proxy ? "proxy" : "engine", target.engine}, 1);
+  out.add(kTargetInfo, {name, target.server, target.proxy ? "proxy" : "engine", target.engine, target.memory}, 1);
+  out.add(kTargetReplicas, {name}, target.replicas);
   add_if(out, kTokenEstimateError, {name}, target.token_estimate_error);
   out.add(kActiveSequences, {name}, as_number(target.active_sequences));
   out.add(kExchangesInFlight, {name}, as_number(target.exchanges_in_flight));
@@ -134,6 +135,7 @@ void add_snapshot(FamilyBuilder& out, const Snapshot& snapshot) {
     const TargetSnapshot& target = snapshot.targets[i];
     add_target_counters(out, names[i], target);
     out.add(kTargetUp, {names[i]}, as_gauge(target.up));
+    if (target.configured) out.add(kTargetConfigured, {names[i]}, 1);
     if (up && target.up) add_target_gauges(out, names[i], target);
   }
   if (up) {

@@ -35,6 +35,8 @@ void put(json& object, const char* key, std::uint16_t value) {
 void put(json& object, const char* key, bool value) {
   object[key] = value;
 }
+// Without this one a literal would become a bool.
+void put(json& object, const char* key, const char* value) = delete;
 void put(json& object, const char* key, const std::string& value) {
   object[key] = to_label(value);
 }
@@ -123,8 +125,10 @@ json to_json(const TargetSnapshot& target, const std::string& name, bool capture
   put(object, "model", target.model);
   put(object, "port", target.port);
   put(object, "memory", target.memory);
+  put(object, "configured", target.configured);
+  put(object, "replicas", target.replicas);
   put(object, "up", target.up);
-  put(object, "role", target.proxy ? "proxy" : "engine");
+  put(object, "role", std::string(target.proxy ? "proxy" : "engine"));
   if (target.proxy) put(object, "engine", target.engine);
   if (target.retired) put(object, "retired", true);
   put_target_counters(object, target);
@@ -142,6 +146,7 @@ json to_json(const TargetSnapshot& target, const std::string& name, bool capture
   for (const std::string& reason : target.caveats) caveats.push_back(to_label(reason));
   json& windows = object["windows"] = json::array();
   for (const WindowSnapshot& window : target.windows) windows.push_back(to_json(window));
+  if (target.live) object["live"] = to_json(*target.live);
   return object;
 }
 
@@ -211,6 +216,15 @@ json to_json(const CaptureSnapshot& capture) {
   return object;
 }
 
+// One array a point, since a page of 32 targets takes 4,000 of them; null where there was no decode.
+json to_json(const RecentPoint& point) {
+  const auto rounded = [](const std::optional<double>& value, double per_unit) {
+    return value && std::isfinite(*value) ? json(std::round(*value * per_unit) / per_unit) : json();
+  };
+  return json::array({rounded(point.at, 1), rounded(point.tokens_per_second, 100), rounded(point.itl_seconds, 1e5),
+                      rounded(point.mbu_ratio, 1e4)});
+}
+
 json to_json(const Snapshot& snapshot) {
   const bool up = capture_is_up(snapshot);
   const std::vector<std::string> names = target_labels(snapshot);
@@ -247,11 +261,32 @@ json to_json(const Snapshot& snapshot) {
 
 }  // namespace
 
-std::string state_json(const Snapshot& snapshot) {
+std::string state_json(const Snapshot& snapshot, std::string_view version) {
   try {
-    return to_json(snapshot).dump();
+    json state = to_json(snapshot);
+    state["version"] = to_label(version);
+    return state.dump();
   } catch (const std::exception& error) {
     log::error("the state could not be written as JSON: {}", error.what());
+    return {};
+  }
+}
+
+std::string history_json(const Snapshot& snapshot) {
+  try {
+    const std::vector<std::string> names = target_labels(snapshot);
+    json object = json::object();
+    object["fields"] = {"at", "tokens_per_second", "itl_seconds", "mbu_ratio"};
+    json& targets = object["targets"] = json::object();
+    for (std::size_t i = 0; i < snapshot.targets.size(); ++i) {
+      const TargetSnapshot& target = snapshot.targets[i];
+      if (target.recent == nullptr) continue;
+      json& points = targets[names[i]] = json::array();
+      for (const RecentPoint& point : *target.recent) points.push_back(to_json(point));
+    }
+    return object.dump();
+  } catch (const std::exception& error) {
+    log::error("the history could not be written as JSON: {}", error.what());
     return {};
   }
 }

@@ -8,9 +8,13 @@
 #include "metrics/snapshot.h"
 
 #include <string>
+#include <string_view>
 
 namespace rooflined::metrics_export {
 
-std::string state_json(const Snapshot& snapshot);
+std::string state_json(const Snapshot& snapshot, std::string_view version);
+
+// The last minutes of each target that is not retired, as arrays in the order of `fields`.
+std::string history_json(const Snapshot& snapshot);
 
 }  // namespace rooflined::metrics_export

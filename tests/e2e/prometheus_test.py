@@ -120,7 +120,7 @@ def check_dashboard(prometheus, path):
 
 
 def check_rules(prometheus):
-    for record in ("tokens_per_second", "decode_busy", "batch_size", "itl_seconds", "pass_bytes_per_second", "mbu"):
+    for record in ("tokens_per_second", "decode_busy", "batch_size", "itl_seconds", "decode_bytes_per_second", "mbu"):
         assert prometheus.query(f"target:rooflined_{record}:rate5m"), f"recording rule {record} has no data"
     firing = prometheus.query('ALERTS{alertstate="firing"}')
     assert not firing, f"alerts fire on a healthy node: {firing}"

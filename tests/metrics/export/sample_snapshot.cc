@@ -67,6 +67,9 @@ TargetSnapshot sample_target(const std::string& name, const std::string& model, 
   target.caveats = {"estimated_tokens"};
   const double load = 1 + figure(0.001);
   target.windows = {sample_window("1m", load), sample_window("5m", load)};
+  target.replicas = 2;
+  target.live = sample_window("10s", 1);
+  target.live->tokens_per_second = 44;
   return target;
 }
 
@@ -76,6 +79,7 @@ Snapshot sample_snapshot() {
   snapshot.targets = {sample_target("llama.cpp-8080", "Qwen3-30B-A3B-Instruct-2507-UD-Q4_K_XL.gguf", 1),
                       sample_target("vllm-8000", "Qwen3-8B", 2)};
   snapshot.targets[0].deploy_timestamp = WallTime::from_ns(1'700'000'123'500'000'000);
+  snapshot.targets[0].configured = true;
   snapshot.targets[0].proxied_requests = 3;
   snapshot.targets[0].proxied_tokens = 450;
   snapshot.targets[1].up = false;
