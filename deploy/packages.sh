@@ -23,7 +23,7 @@ packages_arm=(g++-aarch64-linux-gnu qemu-user)
 
 # Opens the live page in a real browser (tests/run.sh --browser; 700 MB), and what checks it there, from npm.
 packages_browser=(chromium fonts-dejavu-core npm)
-npm_browser=(axe-core@4.14.1)
+npm_browser=(axe-core@4.14.1 typescript@5.9.3 @grafana/schema@13.2.3)
 
 # package_installed NAME
 package_installed() {

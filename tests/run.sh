@@ -16,7 +16,7 @@ Without options: installs missing packages (as root), builds the preset `dev`, a
   --real-server   also run the daemon beside a real llama-server (tests/e2e/real_server.sh)
   --bench         also build the preset `release` and run tests/bench there
   --arm           also build the bandwidth kernels for AArch64 and run them under qemu (200 MB of packages)
-  --browser       also fetch Chromium and axe-core, so that the live page is tested (700 MB of packages)
+  --browser       also fetch Chromium, axe-core and the types of Grafana: tests of page and dashboards (700 MB)
   --no-lint       leave out clang-tidy
 
 Exits with 0 when everything passed.
