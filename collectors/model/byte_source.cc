@@ -94,9 +94,10 @@ std::span<const std::byte> SourceReader::peek(std::size_t count) {
 std::uint64_t SourceReader::integer(std::size_t width) {
   const auto bytes = peek(width);
   std::uint64_t value = 0;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const std::size_t at = order_ == ByteOrder::kBig ? i : bytes.size() - 1 - i;
-    value = value << 8 | std::to_integer<std::uint64_t>(bytes[at]);
+  if (order_ == ByteOrder::kBig) {
+    for (const std::byte byte : bytes) value = value << 8 | std::to_integer<std::uint64_t>(byte);
+  } else {
+    for (std::size_t i = bytes.size(); i > 0; --i) value = value << 8 | std::to_integer<std::uint64_t>(bytes[i - 1]);
   }
   position_ += bytes.size();
   return value;

@@ -25,6 +25,23 @@ constexpr std::array<GgmlType, 43> kTypes = {{
 constexpr std::array<std::string_view, 9> kKvCacheTypes = {"F32",  "F16",  "BF16", "Q8_0",  "Q5_1",
                                                            "Q5_0", "Q4_1", "Q4_0", "IQ4_NL"};
 
+// What vLLM, SGLang and TensorRT-LLM call theirs (`--kv-cache-dtype`); a scale for a tensor or a head is next to
+// nothing.
+constexpr std::uint32_t kNoId = UINT32_MAX;
+constexpr std::array<GgmlType, 11> kEngineCacheTypes = {{
+    {kNoId, "fp8", 1, 1},
+    {kNoId, "fp8_e4m3", 1, 1},
+    {kNoId, "fp8_e5m2", 1, 1},
+    {kNoId, "fp8_inc", 1, 1},
+    {kNoId, "float8_e4m3fn", 1, 1},
+    {kNoId, "int8", 1, 1},
+    {kNoId, "nvfp4", 16, 9},  // SGLang's fp4_e2m1 and vLLM's: 16 values and one byte of scale
+    {kNoId, "fp4_e2m1", 16, 9},
+    {kNoId, "fp8_ds_mla", 576, 656},  // vLLM's for a latent of 512 and 64: scales in 32 bit, the rotated part in 16
+    {kNoId, "bfloat16", 1, 2},
+    {kNoId, "float16", 1, 2},
+}};
+
 // llama.h, enum llama_ftype; the gaps were removed from the format.
 constexpr std::array<std::pair<std::uint64_t, std::string_view>, 34> kFileTypes = {{
     {0, "F32"},     {1, "F16"},     {2, "Q4_0"},     {3, "Q4_1"},    {7, "Q8_0"},       {8, "Q5_0"},    {9, "Q5_1"},
@@ -63,6 +80,9 @@ const GgmlType* ggml_type_by_name(std::string_view name) {
 const GgmlType* kv_cache_type(std::string_view name) {
   for (const std::string_view known : kKvCacheTypes) {
     if (equal_without_case(known, name)) return ggml_type_by_name(known);
+  }
+  for (const GgmlType& type : kEngineCacheTypes) {
+    if (equal_without_case(type.name, name)) return &type;
   }
   return nullptr;
 }

@@ -31,10 +31,11 @@ const GgmlType* ggml_type(std::uint32_t id);
 // Upper and lower case alike; never a removed one.
 const GgmlType* ggml_type_by_name(std::string_view name);
 
-// A type that a server can keep its KV cache in ("f16", "q8_0", …; lower case as the servers spell it).
+// A type that a server can keep its KV cache in ("f16", "q8_0", "fp8_e4m3", …; lower case as the servers spell it).
 const GgmlType* kv_cache_type(std::string_view name);
 // For messages: the names that kv_cache_type() knows.
-inline constexpr std::string_view kKvCacheTypeNames = "f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl";
+inline constexpr std::string_view kKvCacheTypeNames =
+    "f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl, fp8, int8, nvfp4";
 
 // What a file says it is: the name of `general.file_type`, as llama.cpp's tools spell it; empty where unknown.
 std::string_view file_type_label(std::uint64_t file_type);

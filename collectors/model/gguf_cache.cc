@@ -49,24 +49,11 @@ struct WindowPattern {
   std::uint64_t period;
   std::uint64_t window_default;  // where the metadata name none
 };
-constexpr std::array<WindowPattern, 17> kWindowPatterns = {{
-    {"gemma2", 2, 4096},
-    {"gemma3", 6, 0},
-    {"gemma3n", 5, 512},
-    {"llama4", 4, 8192},
-    {"smallthinker", 4, 4096},
-    {"gpt-oss", 2, 0},
-    {"cohere2", 4, 0},
-    {"exaone4", 4, 0},
-    {"olmo2", 4, 0},
-    {"llama", 1, 0},
-    {"phi3", 1, 0},
-    {"phimoe", 1, 0},
-    {"qwen2", 1, 0},
-    {"qwen2moe", 1, 0},
-    {"qwen3", 1, 0},
-    {"qwen3moe", 1, 0},
-    {"starcoder2", 1, 0},
+constexpr std::array<WindowPattern, 19> kWindowPatterns = {{
+    {"gemma2", 2, 4096},  {"gemma3", 6, 0},  {"gemma3n", 5, 512}, {"llama4", 4, 8192},  {"smallthinker", 4, 4096},
+    {"gpt-oss", 2, 0},    {"cohere2", 4, 0}, {"exaone4", 4, 0},   {"olmo2", 4, 0},      {"afmoe", 4, 0},
+    {"exaone-moe", 4, 0}, {"llama", 1, 0},   {"phi3", 1, 0},      {"phimoe", 1, 0},     {"qwen2", 1, 0},
+    {"qwen2moe", 1, 0},   {"qwen3", 1, 0},   {"qwen3moe", 1, 0},  {"starcoder2", 1, 0},
 }};
 
 class CacheReader {

@@ -277,15 +277,17 @@ class HeaderParser {
     return ok_status();
   }
 
-  // Sorted rather than hashed: names chosen to collide cost nothing extra.
+  // Sorted by a hash, and by name where that is the same: names chosen to collide cost little extra.
   Status tensor_names_differ() const {
-    std::vector<std::string_view> names;
+    std::vector<std::pair<std::size_t, std::string_view>> names;
     names.reserve(header_.tensors.size());
-    for (const GgufTensor& tensor : header_.tensors) names.emplace_back(tensor.name);
+    for (const GgufTensor& tensor : header_.tensors) {
+      names.emplace_back(std::hash<std::string_view>{}(tensor.name), tensor.name);
+    }
     std::sort(names.begin(), names.end());
     const auto twice = std::adjacent_find(names.begin(), names.end());
     if (twice == names.end()) return ok_status();
-    return error(ErrorCode::kInvalid, fmt::format("duplicate tensor {}", to_label(*twice)));
+    return error(ErrorCode::kInvalid, fmt::format("duplicate tensor {}", to_label(twice->second)));
   }
 
   SourceReader reader_;

@@ -17,6 +17,7 @@ namespace {
 // The routed experts of one block, from one tensor or many.
 struct BlockExperts {
   std::uint64_t experts = 0;
+  std::vector<std::string_view> single = {};  // numbers of those that have tensors of their own, some more than once
   Bytes bytes = 0;
   double parameters = 0;
   bool uneven = false;  // its tensors do not agree on the number of experts
@@ -28,7 +29,11 @@ struct TypeSum {
 };
 
 bool is_float_type(const GgmlType& type) {
-  return type.name == "F32" || type.name == "F16" || type.name == "BF16" || type.name == "F64";
+  constexpr std::uint32_t kF32 = 0;
+  constexpr std::uint32_t kF16 = 1;
+  constexpr std::uint32_t kF64 = 28;
+  constexpr std::uint32_t kBf16 = 30;
+  return type.id == kF32 || type.id == kF16 || type.id == kBf16 || type.id == kF64;
 }
 
 class Description {
@@ -73,6 +78,7 @@ class Description {
   void find_left_out_blocks() {
     for (const GgufShard& shard : shards_) {
       for (const GgufTensor& tensor : shard.header.tensors) {
+        if (tensor.name.find(".nextn.") == std::string::npos) continue;
         const TensorUse use = tensor_use(tensor.name);
         if (use.next_token_part) left_out_.insert(use.block);
       }
@@ -120,9 +126,10 @@ class Description {
                     tensor.dimensions[std::max<std::uint32_t>(tensor.dimension_count, 1) - 1], tensor);
         break;
       case TensorRole::kSingleExpert: {
-        const auto slot = single_experts_[use.block].insert(expert_number(tensor.name)).second;
         BlockExperts& layer = experts_[use.block];
-        layer.experts += slot ? 1 : 0;
+        // The tensors of one expert mostly stand together.
+        const std::string_view number = expert_number(tensor.name);
+        if (layer.single.empty() || layer.single.back() != number) layer.single.push_back(number);
         layer.bytes += tensor.bytes;
         layer.parameters += elements;
         break;
@@ -173,7 +180,13 @@ class Description {
   void finish_experts() {
     model_.streamed_bytes = model_.dense_bytes;
     model_.parameters_active = model_.parameters_total;
-    for (const auto& [block, layer] : experts_) add_layer(block, layer, false);
+    for (auto& [block, layer] : experts_) {
+      std::sort(layer.single.begin(), layer.single.end());
+      const auto end = std::unique(layer.single.begin(), layer.single.end());
+      layer.uneven = layer.uneven || (layer.experts > 0 && !layer.single.empty());
+      layer.experts += static_cast<std::uint64_t>(end - layer.single.begin());
+      add_layer(block, layer, false);
+    }
     for (const auto& [block, layer] : chunk_experts_) add_layer(block, layer, true);
     if (!chunk_experts_.empty()) {
       warn("chunk experts are counted as routed like the others: an upper bound of what is read");
@@ -263,7 +276,6 @@ class Description {
   std::uint64_t repeating_tensors_ = 0;
   std::map<std::uint64_t, BlockExperts> experts_;
   std::map<std::uint64_t, BlockExperts> chunk_experts_;
-  std::map<std::uint64_t, std::set<std::string_view>> single_experts_;
   std::map<const GgmlType*, TypeSum> quantised_types_;
   std::map<const GgmlType*, TypeSum> float_types_;
 };

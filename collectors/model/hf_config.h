@@ -33,7 +33,7 @@ Result<nlohmann::json> parse_config_json(std::string_view text, const std::strin
 // Names of one key, the likeliest first: {"a", "b"} or a constant array, at most kMax of them.
 class Keys {
  public:
-  static constexpr std::size_t kMax = 12;
+  static constexpr std::size_t kMax = 20;
 
   Keys(std::initializer_list<std::string_view> names) : count_(names.size()) {  // NOLINT(google-explicit-constructor)
     ROOFLINED_CHECK(count_ <= kMax);

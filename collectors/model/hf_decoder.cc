@@ -173,7 +173,7 @@ Layout build_decoder(HfConfig& config, const DecoderFamily& family) {
   config.set_defaults(family.defaults);
   const DecoderSizes sizes = read_sizes(config);
   Layout layout;
-  layout.tied = config.flag({"tie_word_embeddings", "tie_embeddings"}, family.tied);
+  layout.tied = config.flag({"tie_word_embeddings", "tie_embeddings", "share_input_output_layers"}, family.tied);
   layout.embedding = sizes.vocabulary * sizes.hidden;
   layout.head = layout.tied ? 0 : layout.embedding;
   layout.outer_vectors = norm_size(family.norm, sizes.hidden);

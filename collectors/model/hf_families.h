@@ -36,6 +36,9 @@ void feed_lfm2(LayerContext& layer);
 void mix_recurrent_gemma(LayerContext& layer);
 void feed_recurrent_gemma(LayerContext& layer);
 void mix_bailing_linear(LayerContext& layer);
+void mix_gated_attention(LayerContext& layer);
+void mix_zamba2(LayerContext& layer);
+void outside_zamba2(HfConfig& config, const DecoderFamily& family, const DecoderSizes& sizes, Layout& layout);
 
 // hf_gemma.cc
 void extra_gemma3n(LayerContext& layer);
@@ -70,8 +73,12 @@ void outside_mamba(HfConfig& config, const DecoderFamily& family, const DecoderS
 void mix_rwkv(LayerContext& layer);
 void feed_rwkv(LayerContext& layer);
 void outside_rwkv(HfConfig& config, const DecoderFamily& family, const DecoderSizes& sizes, Layout& layout);
+void mix_rwkv7(LayerContext& layer);
+void feed_rwkv7(LayerContext& layer);
 void mix_longcat(LayerContext& layer);
 void feed_longcat(LayerContext& layer);
 void extra_apertus(LayerContext& layer);
+void feed_openelm(LayerContext& layer);
+void extra_bitnet(LayerContext& layer);
 
 }  // namespace rooflined::model

@@ -226,6 +226,58 @@ void feed_recurrent_gemma(LayerContext& layer) {
   add_dense_mlp(layer, layer.config.need({"intermediate_size"}) / 2);
 }
 
+// A gate for each head beside the queries.
+void mix_gated_attention(LayerContext& layer) {
+  AttentionSizes sizes = attention_sizes(layer);
+  sizes.query_width = 2 * sizes.heads * sizes.head_dim;
+  add_attention_of(layer, sizes);
+}
+
+namespace {
+
+// The attention of Zamba's shared blocks works on twice the width: the layer's input and the embedding.
+AttentionSizes zamba2_sizes(HfConfig& config, double hidden) {
+  AttentionSizes sizes;
+  sizes.heads = std::max(config.need({"num_attention_heads"}), 1.0);
+  sizes.kv_heads = config.number_or({"num_key_value_heads"}, sizes.heads);
+  sizes.head_dim = config.number_or({"attention_head_dim"}, std::floor(2 * hidden / sizes.heads));
+  return sizes;
+}
+
+}  // namespace
+
+// Mamba 2 everywhere; some layers run a shared block first, with small adapters of their own to it.
+void mix_zamba2(LayerContext& layer) {
+  HfConfig& config = layer.config;
+  add_mamba2(layer, mamba2_sizes(layer));
+  const bool hybrid =
+      contains(config.numbers({"hybrid_layer_ids"}), static_cast<double>(layer.layer)) || layer_type(layer) == "hybrid";
+  if (!hybrid) return;
+  LayerParts& parts = layer.parts;
+  const double hidden = layer.sizes.hidden;
+  const double rank = config.number_or({"adapter_rank"}, 128);
+  const AttentionSizes sizes = zamba2_sizes(config, hidden);
+  parts.mixer += hidden * hidden + rank * (hidden + 2 * layer.sizes.intermediate);
+  if (config.flag({"use_shared_attention_adapter"}, false)) {
+    parts.mixer += rank * (3 * 2 * hidden + (sizes.heads + 2 * sizes.kv_heads) * sizes.head_dim);
+  }
+  LayerCache cache;
+  cache.key_elements = sizes.kv_heads * sizes.head_dim;
+  cache.value_elements = cache.key_elements;
+  parts.caches.push_back(cache);
+}
+
+void outside_zamba2(HfConfig& config, const DecoderFamily&, const DecoderSizes& sizes, Layout& layout) {
+  const AttentionSizes attention = zamba2_sizes(config, sizes.hidden);
+  const double blocks = config.number_or({"num_mem_blocks"}, 1);
+  const double projected = (attention.heads + 2 * attention.kv_heads) * attention.head_dim;
+  layout.outer_matrices +=
+      blocks * (2 * sizes.hidden * projected + attention.heads * attention.head_dim * sizes.hidden +
+                3 * sizes.hidden * sizes.intermediate);
+  layout.outer_vectors += blocks * 3 * sizes.hidden;
+  layout.warnings.emplace_back("blocks that several layers share are counted once: a lower bound of what a pass reads");
+}
+
 // Ling 2.5 and Ring 2.x: of each group of layers the last attends, the others are linear.
 void mix_bailing_linear(LayerContext& layer) {
   HfConfig& config = layer.config;

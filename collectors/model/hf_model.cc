@@ -22,10 +22,11 @@ namespace rooflined::model {
 namespace {
 
 // Keys that mean parts which only the family's own function knows.
-constexpr auto kUnusualParts =
-    std::to_array<std::string_view>({"ssm_cfg", "mamba_d_state", "ssm_state_size", "linear_attn_config", "state_size",
-                                     "attn_layer_indices", "compress_ratios", "linear_num_key_heads", "time_step_rank",
-                                     "hybrid_override_pattern", "block_configs", "lru_width"});
+constexpr auto kUnusualParts = std::to_array<std::string_view>(
+    {"ssm_cfg", "mamba_d_state", "ssm_state_size", "linear_attn_config", "state_size", "attn_layer_indices",
+     "compress_ratios", "linear_num_key_heads", "time_step_rank", "hybrid_override_pattern", "block_configs",
+     "lru_width", "cross_attention_layers", "decay_low_rank_dim", "ffn_multipliers", "attn_layer_period",
+     "attn_type_list", "full_attn_idxs", "mamba_expand"});
 
 // Joins words for a warning: no more than a line of them.
 std::string joined(const std::vector<std::string>& words) {
@@ -110,6 +111,9 @@ class ConfigDescription {
     } else if (!quantisation_.method.empty() && !with_files_) {
       warn(fmt::format("bytes are from config.json ({}, {:.2f} bits a weight), not from the files",
                        quantisation_.method, quantisation_.weight_bits));
+    }
+    if (quantisation_.left_out_cut && !with_files_) {
+      warn("more modules are left out of the quantisation than are read: some of those are counted as quantised");
     }
     model_.label = quantisation_.method.empty() ? type : quantisation_.method;
     model_.stored_wide = stored_bytes_ == 4 && quantisation_.method.empty();

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kPatternsMax = 65'536;
+constexpr std::size_t kPatternsMax = 8192;  // each is tried on four modules of every layer
 constexpr std::size_t kPatternBytesMax = 256;
 constexpr std::size_t kAlternativesMax = 64;
 
@@ -99,7 +99,9 @@ void add_left_out(HfQuantisation& quantisation, const json& object) {
     const auto found = object.find(key);
     if (found == object.end() || !found->is_array()) continue;
     for (const json& each : *found) {
-      if (!each.is_string() || quantisation.left_out.size() >= kPatternsMax) continue;
+      if (!each.is_string()) continue;
+      quantisation.left_out_cut = quantisation.left_out.size() >= kPatternsMax;
+      if (quantisation.left_out_cut) break;
       const std::string text = each.get<std::string>();
       if (text.size() > kPatternBytesMax) continue;
       if (!text.starts_with("re:")) {
@@ -163,6 +165,8 @@ void read_method(HfQuantisation& quantisation, const json& object) {
     const std::string kind = word_in(object, "quant_algo");
     quantisation.weight_bits = kind.find("fp4") != std::string::npos ? 4 + 8.0 / 16 : 8;
     quantisation.known = !kind.empty();
+  } else if (method == "bitnet") {
+    quantisation.weight_bits = 2;  // four ternary weights in a byte
   } else if (method == "eetq") {
     quantisation.weight_bits = 8;
   } else {

@@ -20,6 +20,7 @@ struct HfQuantisation {
   double expert_bits = 0;             // of routed experts where they differ; 0: like the others
   double packed_bits = 4;             // of one weight where a checkpoint packs several into an element
   std::vector<std::string> left_out;  // module names, globs ("*"), as in the config; patterns already expanded
+  bool left_out_cut = false;          // there are more of them than are read
   bool experts_only = false;
 
   // Whether the module of that full name ("model.layers.3.self_attn.q_proj") is converted.

@@ -1,4 +1,4 @@
-// Models without attention: Mamba 1 and 2, RWKV 4 to 6.
+// Models without attention: Mamba 1 and 2, RWKV 4 to 7.
 
 #include "collectors/model/hf_families.h"
 
@@ -70,6 +70,30 @@ void feed_rwkv(LayerContext& layer) {
   if (width == 0) width = otherwise;
   parts.mlp += 2 * hidden * width + hidden * hidden;
   parts.vectors += 2 * hidden;
+}
+
+// Decay, learning rate, gate and value mixing depend on the token, each through a bottleneck of its own.
+void mix_rwkv7(LayerContext& layer) {
+  HfConfig& config = layer.config;
+  LayerParts& parts = layer.parts;
+  const double hidden = layer.sizes.hidden;
+  const double head = std::max(config.number_or({"head_dim"}, 64), 1.0);
+  const double decay = config.need({"decay_low_rank_dim"});
+  const double rate = config.need({"a_low_rank_dim"});
+  const double gate = config.need({"gate_low_rank_dim"});
+  // The first layer's values are what the others mix theirs with.
+  const double value = layer.layer == 0 ? 0 : config.need({"v_low_rank_dim"});
+  parts.mixer += 4 * hidden * hidden + 2 * hidden * (decay + rate + gate + value);
+  parts.vectors += (6 + 3 + 2) * hidden + (value > 0 ? hidden : 0) + norm_size(NormKind::kLayer, hidden);
+  parts.state_bytes += hidden * head * 4 + 2 * hidden * 2;
+}
+
+void feed_rwkv7(LayerContext& layer) {
+  const double hidden = layer.sizes.hidden;
+  double width = layer.config.number_or({"intermediate_size"}, 0);
+  if (width == 0) width = 4 * hidden;
+  layer.parts.mlp += 2 * hidden * width;
+  layer.parts.vectors += hidden;
 }
 
 // A norm over the embedding, kept in the first layer. The checkpoints hold a head of their own, whatever the config

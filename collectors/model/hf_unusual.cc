@@ -222,6 +222,21 @@ void feed_longcat(LayerContext& layer) {
   parts.experts.per_token *= parts.experts.experts / std::max(parts.experts.experts + idle, 1.0);
 }
 
+// Feed-forward parts that widen with depth, in steps.
+void feed_openelm(LayerContext& layer) {
+  HfConfig& config = layer.config;
+  const double step = std::max(config.number_or({"ffn_dim_divisor"}, 256), 1.0);
+  const double wanted = config.need({"ffn_multipliers"}, layer.layer) * layer.sizes.hidden;
+  double width = std::max(step, std::floor((wanted + step / 2) / step) * step);
+  if (width < 0.9 * wanted) width += step;
+  add_dense_mlp(layer, width);
+}
+
+// A norm before each output projection.
+void extra_bitnet(LayerContext& layer) {
+  layer.parts.vectors += layer.sizes.hidden + layer.sizes.intermediate;
+}
+
 // Two numbers of the activation.
 void extra_apertus(LayerContext& layer) {
   layer.parts.vectors += 2;

@@ -7,6 +7,39 @@
 #include <utility>
 
 namespace rooflined::model {
+namespace {
+
+double distinct(std::vector<std::uint64_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return static_cast<double>(std::unique(numbers.begin(), numbers.end()) - numbers.begin());
+}
+
+}  // namespace
+
+void NameHashes::put(std::vector<std::size_t>& slots, std::size_t hash) {
+  const std::size_t mask = slots.size() - 1;  // a power of two
+  std::size_t at = hash & mask;
+  while (slots[at] != kEmpty) at = (at + 1) & mask;
+  slots[at] = hash;
+}
+
+bool NameHashes::insert(std::size_t hash) {
+  if (hash == kEmpty) hash = 1;
+  const std::size_t mask = slots_.size() - 1;
+  for (std::size_t at = hash & mask; slots_[at] != kEmpty; at = (at + 1) & mask) {
+    if (slots_[at] == hash) return false;
+  }
+  if (2 * ++count_ > slots_.size()) {
+    std::vector<std::size_t> wider(2 * slots_.size(), kEmpty);
+    for (const std::size_t each : slots_) {
+      if (each != kEmpty) put(wider, each);
+    }
+    slots_ = std::move(wider);
+  }
+  put(slots_, hash);
+  return true;
+}
+
 CheckpointWeights::CheckpointWeights(const Layout* layout, double packed_bits)
     : layout_(layout), packed_bits_(packed_bits) {
   if (layout_ == nullptr) return;
@@ -24,7 +57,7 @@ const LayerExperts* CheckpointWeights::experts_of(std::uint64_t layer) const {
 void CheckpointWeights::add(const SafetensorsTensor& tensor) {
   const Sum one{static_cast<double>(tensor.bytes), checkpoint_parameters(tensor, packed_bits_)};
   all_bytes_ += one.bytes;
-  if (!names_.insert(std::hash<std::string>{}(tensor.name)).second) {
+  if (!names_.insert(std::hash<std::string_view>{}(tensor.name))) {
     ++repeated_;
     return;
   }
@@ -47,9 +80,12 @@ void CheckpointWeights::add(const SafetensorsTensor& tensor) {
       return into(lookup_);
     case CheckpointRole::kHead:
       return into(head_);
-    case CheckpointRole::kSingleExpert:
-      layer_experts_[use.layer].numbers.insert(use.expert);
-      return into(layer_experts_[use.layer].sum);
+    case CheckpointRole::kSingleExpert: {
+      Experts& experts = layer_experts_[use.layer];
+      // The tensors of one expert mostly stand together.
+      if (experts.numbers.empty() || experts.numbers.back() != use.expert) experts.numbers.push_back(use.expert);
+      return into(experts.sum);
+    }
     case CheckpointRole::kExperts:
       return into(layer_experts_[use.layer].sum);
     case CheckpointRole::kLeftOut:
@@ -96,7 +132,7 @@ void CheckpointWeights::finish_experts(ModelFile& model, double& streamed) const
       continue;
     }
     double count = told->experts;
-    if (!experts.numbers.empty()) count = static_cast<double>(experts.numbers.size());
+    if (!experts.numbers.empty()) count = distinct(experts.numbers);
     const double used = std::min(told->per_token, count);
     const ExpertLayers one{1, static_cast<std::uint64_t>(count), used, experts.sum.bytes / count,
                            experts.sum.parameters / count};

@@ -3,7 +3,7 @@
 //   in:   tensors in any order, and the shape that the config says (experts, layers, ties)
 //   out:  the weights of a ModelFile: exact bytes as stored
 //
-// Memory: a hash for each tensor's name, and sums for each layer. Thread rule: none of its own.
+// Memory: two to four words for each tensor's name, and sums for each layer. Thread rule: none of its own.
 
 #pragma once
 
@@ -12,14 +12,28 @@
 #include "collectors/model/safetensors_header.h"
 #include "collectors/model/safetensors_tensors.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <vector>
 
 namespace rooflined::model {
+
+// Hashes of names, each once: a flat table at most half full, a third of what a node for each would take.
+class NameHashes {
+ public:
+  // False where it is there already.
+  bool insert(std::size_t hash);
+
+ private:
+  static constexpr std::size_t kEmpty = 0;
+  static void put(std::vector<std::size_t>& slots, std::size_t hash);
+
+  std::vector<std::size_t> slots_ = std::vector<std::size_t>(1024, kEmpty);
+  std::size_t count_ = 0;
+};
 
 class CheckpointWeights {
  public:
@@ -38,7 +52,7 @@ class CheckpointWeights {
   };
   struct Experts {
     Sum sum;
-    std::set<std::uint64_t> numbers;  // of single ones
+    std::vector<std::uint64_t> numbers;  // of single ones, some more than once
   };
 
   const LayerExperts* experts_of(std::uint64_t layer) const;
@@ -49,7 +63,7 @@ class CheckpointWeights {
   const Layout* layout_;
   double packed_bits_;
   std::uint64_t experts_ = 0;
-  std::unordered_set<std::size_t> names_;
+  NameHashes names_;
   std::uint64_t repeated_ = 0;
   double all_bytes_ = 0;
   Sum embedding_;

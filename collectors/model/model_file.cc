@@ -55,9 +55,11 @@ void add_expert_layers(std::vector<ExpertLayers>& groups, const ExpertLayers& on
   groups.push_back(one);
 }
 
-void convert_weights(ModelFile& model, double bits) {
+namespace {
+
+void set_weights(ModelFile& model, double bits, double head_bits) {
   if (!model.weights_known) return;
-  const double head = model.head_parameters * 2;
+  const double head = model.head_parameters * head_bits / 8;
   const double dense = (model.dense_parameters - model.head_parameters) * bits / 8 + head;
   double streamed = dense;
   for (ExpertLayers& group : model.expert_layers) {
@@ -68,6 +70,17 @@ void convert_weights(ModelFile& model, double bits) {
   model.dense_bytes = whole_bytes(dense);
   model.streamed_bytes = whole_bytes(streamed);
   model.stored_wide = false;
+}
+
+}  // namespace
+
+void convert_weights(ModelFile& model, double bits) {
+  constexpr double kHeadBits = 16;
+  set_weights(model, bits, kHeadBits);
+}
+
+void scale_weights(ModelFile& model, double bits) {
+  set_weights(model, bits, bits);
 }
 
 std::optional<Geometry> make_geometry(const ModelFile& model, const KvCacheTypes& types) {

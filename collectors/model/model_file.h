@@ -94,7 +94,10 @@ struct ModelFile {
 // Requires: 1 ≤ bits ≤ 64.
 void convert_weights(ModelFile& model, double bits);
 
-// Requires: both point into the table of ggml types.
+// The same for a quantised file of which only the mean is known: `bits` for each weight, the head's too.
+void scale_weights(ModelFile& model, double bits);
+
+// Requires: both come from kv_cache_type().
 struct KvCacheTypes {
   const GgmlType* key = kv_cache_type("f16");
   const GgmlType* value = kv_cache_type("f16");

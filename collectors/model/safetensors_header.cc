@@ -45,7 +45,10 @@ class HeaderEvents : public nlohmann::json_sax<json> {
   }
   bool string(string_t& value) override {
     stream_.heard();
-    if (depth_ == 2 && !skipping_ && field_ == "dtype") tensor_.type = to_label(value, 32);
+    if (depth_ == 2 && !skipping_ && field_ == "dtype") {
+      // One of a few words, as a rule: taken as it is.
+      tensor_.type = bits_of_safetensors_type(value) != 0 ? value : to_label(value, 32);
+    }
     return depth_ > 0 || fail("the header is not a JSON object");
   }
 
@@ -148,8 +151,10 @@ class HeaderEvents : public nlohmann::json_sax<json> {
 
 // The format leaves no byte without an owner and none with two.
 std::optional<std::string> range_fault(std::vector<Range>& ranges) {
-  std::sort(ranges.begin(), ranges.end(),
-            [](const Range& a, const Range& b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });
+  const auto before = [](const Range& a, const Range& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+  };
+  if (!std::is_sorted(ranges.begin(), ranges.end(), before)) std::sort(ranges.begin(), ranges.end(), before);
   std::uint64_t expected = 0;
   for (const Range& range : ranges) {
     if (range.begin < expected) return fmt::format("tensors overlap at byte {} of the data", range.begin);

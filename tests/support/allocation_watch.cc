@@ -1,5 +1,7 @@
 #include "tests/support/allocation_watch.h"
 
+#include <malloc.h>
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -20,7 +22,14 @@ Allocations allocations() {
 static void* allocate(std::size_t size) noexcept {
   if (size > seen.largest) seen.largest = size;
   seen.total += size;
-  return std::malloc(size == 0 ? 1 : size);
+  void* const memory = std::malloc(size == 0 ? 1 : size);
+  seen.live += static_cast<std::ptrdiff_t>(malloc_usable_size(memory));
+  seen.peak = std::max(seen.peak, seen.live);
+  return memory;
+}
+static void release(void* memory) noexcept {
+  seen.live -= static_cast<std::ptrdiff_t>(malloc_usable_size(memory));
+  std::free(memory);
 }
 static void* allocate_or_throw(std::size_t size) {
   if (void* memory = allocate(size)) return memory;
@@ -42,14 +51,14 @@ void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
   return rooflined::test::allocate(size);
 }
 void operator delete(void* memory) noexcept {
-  std::free(memory);
+  rooflined::test::release(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
+  rooflined::test::release(memory);
 }
 void operator delete[](void* memory) noexcept {
-  std::free(memory);
+  rooflined::test::release(memory);
 }
 void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
+  rooflined::test::release(memory);
 }

@@ -10,6 +10,8 @@ namespace rooflined::test {
 struct Allocations {
   std::size_t largest = 0;
   std::size_t total = 0;
+  std::ptrdiff_t live = 0;  // what was allocated less what was freed
+  std::ptrdiff_t peak = 0;  // the most of that
 };
 
 void watch_allocations();   // starts from nothing

@@ -5,44 +5,18 @@
 #include "collectors/model/catalogue.h"
 #include "collectors/model/hf_model.h"
 #include "tests/support/catch.h"
+#include "tests/support/fact_rows.h"
 
-#include <cstdlib>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
-#include <vector>
 
 using namespace rooflined;
 using namespace rooflined::model;
+using rooflined::test::number;
+using Row = rooflined::test::FactRow;
 
 namespace {
-
-using Row = std::map<std::string, std::string>;
-
-std::vector<Row> rows(const std::string& name) {
-  std::ifstream file(std::string(ROOFLINED_TEST_DATA) + "/facts/" + name + ".csv");
-  std::vector<std::string> names;
-  std::vector<Row> all;
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream fields(line);
-    std::vector<std::string> values;
-    for (std::string value; std::getline(fields, value, ',');) values.push_back(value);
-    if (names.empty()) {
-      names = values;
-      continue;
-    }
-    Row row;
-    for (std::size_t at = 0; at < values.size(); ++at) row[names.at(at)] = values[at];
-    all.push_back(std::move(row));
-  }
-  REQUIRE_FALSE(all.empty());
-  return all;
-}
-
-double number(const Row& row, const std::string& name) {
-  return std::stod(row.at(name));
-}
 
 ModelFile model_of(const std::string& name) {
   const std::map<std::string, std::string> files = {{"Llama-3-8B", "llama-3-8b"},
@@ -71,7 +45,7 @@ Geometry geometry_of(const std::string& name, double weight_bytes, double kv_byt
 }  // namespace
 
 TEST_CASE("expected distinct experts") {
-  for (const Row& row : rows("moe_unique_experts")) {
+  for (const Row& row : test::fact_rows("moe_unique_experts")) {
     INFO(row.at("model") << " " << row.at("B"));
     Geometry geometry;
     geometry.expert_groups = {
@@ -81,7 +55,7 @@ TEST_CASE("expected distinct experts") {
 }
 
 TEST_CASE("weight bytes of a pass") {
-  for (const Row& row : rows("weight_bytes_per_step")) {
+  for (const Row& row : test::fact_rows("weight_bytes_per_step")) {
     INFO(row.at("model") << " " << row.at("weight_dtype") << " " << row.at("B"));
     const Geometry geometry = geometry_of(row.at("model"), row.at("weight_dtype") == "fp8" ? 1 : 2, 2);
     CHECK(geometry.weight_bytes(number(row, "B")).total() ==
@@ -90,7 +64,7 @@ TEST_CASE("weight bytes of a pass") {
 }
 
 TEST_CASE("MBU of an engine that is never idle") {
-  for (const Row& row : rows("mbu_vectors")) {
+  for (const Row& row : test::fact_rows("mbu_vectors")) {
     INFO(row.at("model") << " at " << row.at("T_tok_s"));
     const Geometry geometry =
         geometry_of(row.at("model"), number(row, "weight_bytes_per_param"), number(row, "kv_bytes_per_elem"));
@@ -106,7 +80,7 @@ TEST_CASE("MBU of an engine that is never idle") {
 }
 
 TEST_CASE("cache bytes at a depth, and what they take off the speed by bytes alone") {
-  for (const Row& row : rows("long_context")) {
+  for (const Row& row : test::fact_rows("long_context")) {
     INFO(row.at("model") << " " << row.at("depth"));
     const Geometry geometry = geometry_of(row.at("model").substr(0, row.at("model").find(' ')), 2, 2);
     CHECK(geometry.kv_bytes_per_token() == number(row, "kv_bytes_per_token_f16"));
@@ -117,8 +91,30 @@ TEST_CASE("cache bytes at a depth, and what they take off the speed by bytes alo
   }
 }
 
+// "L:n;…": n tokens were made behind a prompt of L. The documents' mean context counts the first token, whose context
+// prefill reads; the cache bytes of a request are a sum over the same contexts, in constant time.
+TEST_CASE("mean context of requests") {
+  for (const Row& row : test::fact_rows("mean_context_vectors")) {
+    INFO(row.at("requests_L_colon_n"));
+    Geometry geometry;
+    geometry.kv_groups = {KvGroup{1, 1}};
+    double sum = 0;
+    double tokens = 0;
+    std::istringstream requests(row.at("requests_L_colon_n"));
+    for (std::string request; std::getline(requests, request, ';');) {
+      const std::size_t colon = request.find(':');
+      const double made = std::stod(request.substr(colon + 1));
+      sum += geometry.kv_bytes_sum(std::stod(request.substr(0, colon)), made);
+      tokens += made;
+    }
+    CHECK(sum == Approx(number(row, "sum_context")).epsilon(1e-9));
+    CHECK(tokens == number(row, "total_output_tokens"));
+    CHECK(sum / tokens == Approx(number(row, "mean_ctx")).epsilon(1e-9));
+  }
+}
+
 TEST_CASE("shapes") {
-  for (const Row& row : rows("model_geometry")) {
+  for (const Row& row : test::fact_rows("model_geometry")) {
     INFO(row.at("model"));
     const ModelFile model = model_of(row.at("model"));
     CHECK(model.parameters_total == number(row, "total_params"));
