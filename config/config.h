@@ -102,9 +102,15 @@ struct TargetConfig {
   std::optional<bool> speculative;
   std::optional<bool> identify;  // empty: as in [server]
   std::string identify_token_file;
-  // Geometry that overrides what the model says.
+  // Geometry that overrides what the model says, by the names of `rooflined inspect --json`.
   std::optional<double> dense_bytes_per_pass;
+  std::optional<double> head_bytes;
+  std::optional<unsigned> moe_layers;
+  std::optional<unsigned> experts;  // 0: a dense model
+  std::optional<double> experts_per_token;
+  std::optional<double> expert_bytes;  // one expert in one layer
   std::optional<double> kv_bytes_per_token;
+  std::optional<double> state_bytes_per_sequence;
 
   bool operator==(const TargetConfig&) const = default;
 };

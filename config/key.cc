@@ -131,6 +131,19 @@ void read_count(const toml::node& value, unsigned& out, Faults& faults, std::int
   }
 }
 
+void read_auto_count(const toml::node& value, std::optional<unsigned>& out, Faults& faults, std::int64_t high) {
+  const auto* integer = value.as_integer();
+  if (is_auto(value)) {
+    out.reset();
+  } else if (integer == nullptr) {
+    faults.add(value, expected("\"auto\" or an integer", value));
+  } else if (integer->get() < 0 || integer->get() > high) {
+    faults.add(value, fmt::format("{} is not between 0 and {}", integer->get(), high));
+  } else {
+    out = static_cast<unsigned>(integer->get());
+  }
+}
+
 void read_port(const toml::node& value, std::uint16_t& out, Faults& faults) {
   unsigned port = 0;
   read_count(value, port, faults, 1, 65535);

@@ -40,6 +40,8 @@ void read_text(const toml::node& value, std::string& out, Faults& faults, bool m
 // "auto" is stored as an empty string.
 void read_auto_text(const toml::node& value, std::string& out, Faults& faults);
 void read_count(const toml::node& value, unsigned& out, Faults& faults, std::int64_t low, std::int64_t high);
+// "auto", or an integer from 0 on.
+void read_auto_count(const toml::node& value, std::optional<unsigned>& out, Faults& faults, std::int64_t high);
 void read_port(const toml::node& value, std::uint16_t& out, Faults& faults);
 void read_duration(const toml::node& value, Duration& out, Faults& faults, Duration low, Duration high);
 void read_number(const toml::node& value, double& out, Faults& faults, double low, double high);

@@ -135,8 +135,9 @@ void read_spans(const Node& value, WindowsConfig& windows, Faults& faults) {
 }
 
 void read_cache_type(const Node& value, std::string& out, Faults& faults) {
-  static constexpr std::array<std::string_view, 13> kTypes = {
-      "f32", "f16", "bf16", "q8_0", "q5_0", "q5_1", "q4_0", "q4_1", "iq4_nl", "fp8", "int8", "fp8_e4m3", "fp8_e5m2"};
+  static constexpr std::array<std::string_view, 14> kTypes = {"f32",  "f16",   "bf16",     "q8_0",    "q5_0",
+                                                              "q5_1", "q4_0",  "q4_1",     "iq4_nl",  "fp8",
+                                                              "int8", "nvfp4", "fp8_e4m3", "fp8_e5m2"};
   std::string text;
   read_auto_text(value, text, faults);
   if (text.empty()) {
@@ -219,7 +220,7 @@ constexpr std::array<Key<LimitsConfig>, 2> kLimitsKeys = {{
     {"models_max", [](const Node& v, LimitsConfig& s, Faults& f) { read_count(v, s.models_max, f, 1, 1000); }},
 }};
 
-constexpr std::array<Key<TargetConfig>, 17> kTargetKeys = {{
+constexpr std::array<Key<TargetConfig>, 23> kTargetKeys = {{
     {"name", [](const Node& v, TargetConfig& s, Faults& f) { read_text(v, s.name, f, false); }},
     {"port", [](const Node& v, TargetConfig& s, Faults& f) { read_port(v, s.port, f); }},
     {"model", [](const Node& v, TargetConfig& s, Faults& f) { read_auto_text(v, s.model, f); }},
@@ -240,8 +241,16 @@ constexpr std::array<Key<TargetConfig>, 17> kTargetKeys = {{
      [](const Node& v, TargetConfig& s, Faults& f) { read_text(v, s.identify_token_file, f, true); }},
     {"dense_bytes_per_pass",
      [](const Node& v, TargetConfig& s, Faults& f) { read_auto_bytes(v, s.dense_bytes_per_pass, f, 1, 1e15); }},
+    {"head_bytes", [](const Node& v, TargetConfig& s, Faults& f) { read_auto_bytes(v, s.head_bytes, f, 0, 1e15); }},
+    {"moe_layers", [](const Node& v, TargetConfig& s, Faults& f) { read_auto_count(v, s.moe_layers, f, 4096); }},
+    {"experts", [](const Node& v, TargetConfig& s, Faults& f) { read_auto_count(v, s.experts, f, 65536); }},
+    {"experts_per_token",
+     [](const Node& v, TargetConfig& s, Faults& f) { read_auto_bytes(v, s.experts_per_token, f, 0.01, 65536); }},
+    {"expert_bytes", [](const Node& v, TargetConfig& s, Faults& f) { read_auto_bytes(v, s.expert_bytes, f, 1, 1e15); }},
     {"kv_bytes_per_token",
      [](const Node& v, TargetConfig& s, Faults& f) { read_auto_bytes(v, s.kv_bytes_per_token, f, 0, 1e12); }},
+    {"state_bytes_per_sequence",
+     [](const Node& v, TargetConfig& s, Faults& f) { read_auto_bytes(v, s.state_bytes_per_sequence, f, 0, 1e15); }},
 }};
 
 }  // namespace

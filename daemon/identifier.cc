@@ -1,12 +1,16 @@
 #include "daemon/identifier.h"
 
+#include "collectors/model/model_file.h"
+#include "collectors/server/command_line.h"
 #include "collectors/server/identify.h"
 #include "collectors/server/process.h"
 #include "daemon/clock.h"
+#include "daemon/geometry_overrides.h"
 #include "daemon/hub_cache.h"
 #include "daemon/listeners.h"
 #include "daemon/model_geometry.h"
 #include "metrics/base/log.h"
+#include "metrics/base/utf8.h"
 
 #include <algorithm>
 #include <fstream>
@@ -49,22 +53,12 @@ const config::TargetConfig* settings_of(const config::Config& config, std::uint1
   return nullptr;
 }
 
-std::shared_ptr<const Geometry> apply_overrides(std::shared_ptr<const Geometry> found,
-                                                const config::TargetConfig* settings) {
-  if (settings == nullptr) return found;
-  const bool overridden = settings->dense_bytes_per_pass || settings->kv_bytes_per_token;
-  if (!overridden && (found == nullptr || settings->expert_skew == 1)) return found;
-  if (found == nullptr && !settings->dense_bytes_per_pass) return found;
-  auto geometry = found == nullptr ? std::make_shared<Geometry>() : std::make_shared<Geometry>(*found);
-  if (found == nullptr) geometry->kv_known = false;
-  if (settings->dense_bytes_per_pass) geometry->dense_bytes = *settings->dense_bytes_per_pass;
-  if (settings->kv_bytes_per_token) {
-    geometry->kv_groups = {KvGroup{1, *settings->kv_bytes_per_token, 0}};
-    geometry->kv_known = true;
-  }
-  for (ExpertGroup& group : geometry->expert_groups) group.bytes_per_expert *= settings->expert_skew;
-  if (overridden) geometry->source = "settings";
-  return geometry;
+// The settings go before the server's word, and that before what its process was started with.
+std::string cache_type(const config::TargetConfig* settings, const server::ServerIdentity& identity,
+                       const Endpoint& endpoint) {
+  if (settings != nullptr && !settings->kv_cache_type.empty()) return settings->kv_cache_type;
+  if (!identity.kv_cache_type.empty()) return identity.kv_cache_type;
+  return server::cache_type_of_listener(endpoint);
 }
 
 // The file or folder that is told of: a path as it is, a hub name in the caches of downloads. nullptr, and a line in
@@ -181,44 +175,50 @@ void Identifier::run() {
   }
 }
 
+std::optional<server::ServerIdentity> Identifier::ask_server(const config::Config& config, const Question& question,
+                                                             bool& answered) const {
+  const config::TargetConfig* settings = settings_of(config, question.endpoint.port);
+  const bool allowed = settings != nullptr && settings->identify ? *settings->identify : config.server.identify;
+  if (!allowed) return std::nullopt;
+  server::IdentifyOptions options;
+  options.user_agent = std::string("rooflined/") + ROOFLINED_VERSION;
+  const bool own_token = settings != nullptr && !settings->identify_token_file.empty();
+  options.bearer_token = read_token(own_token ? settings->identify_token_file : config.server.identify_token_file);
+  auto identity = server::identify(question.endpoint, question.family, options);
+  answered = identity.ok();
+  if (!identity) return std::nullopt;
+  // Of several models, only who sees the server's children hears when another one is loaded.
+  if (identity->models.size() > 1 && Listeners::read().inode(question.endpoint) == 0) identity->description.clear();
+  return std::move(*identity);
+}
+
 TargetFacts Identifier::find_facts(const config::Config& config, const Question& question, bool& answered) const {
   TargetFacts facts;
   const config::TargetConfig* settings = settings_of(config, question.endpoint.port);
-  const bool allowed = settings != nullptr && settings->identify ? *settings->identify : config.server.identify;
-  std::string told;
-  std::optional<Bytes> tensor_bytes;
-  if (allowed) {
-    server::IdentifyOptions options;
-    options.user_agent = std::string("rooflined/") + ROOFLINED_VERSION;
-    const bool own_token = settings != nullptr && !settings->identify_token_file.empty();
-    options.bearer_token = read_token(own_token ? settings->identify_token_file : config.server.identify_token_file);
-    const auto identity = server::identify(question.endpoint, question.family, options);
-    answered = identity.ok();
-    if (identity) {
-      facts.family = identity->family;
-      facts.version = identity->version;
-      facts.model = identity->model_label();
-      told = identity->model_path;
-      if (identity->base_model() != nullptr) tensor_bytes = identity->base_model()->tensor_bytes;
-    }
-  }
+  const auto told = ask_server(config, question, answered).value_or(server::ServerIdentity{});
+  facts.family = told.family;
+  facts.version = told.version;
+  facts.model = told.model_label();
   const bool named = settings != nullptr && !settings->model.empty();
-  if (named) told = settings->model;
+  const std::string model = named ? settings->model : told.model_path;
   GeometryOptions wanted;
-  if (settings != nullptr) wanted.kv_cache_type = settings->kv_cache_type;
   if (settings != nullptr) wanted.weight_bits = settings->weight_bits;
-  if (!named) wanted.served_bytes = tensor_bytes;
-  facts.geometry = geometry_from_files(told, named, question.endpoint, wanted);
-  if (facts.geometry == nullptr && tensor_bytes) {
-    // All tensors, the embedding table included: a little high, and without a cache.
-    auto geometry = std::make_shared<Geometry>();
-    geometry->dense_bytes = static_cast<double>(*tensor_bytes);
-    geometry->kv_known = false;
-    geometry->source = "server";
-    facts.geometry = std::move(geometry);
+  if (!named && told.base_model() != nullptr) wanted.served_bytes = told.base_model()->tensor_bytes;
+  wanted.kv_cache_type = cache_type(settings, told, question.endpoint);
+  const bool cache_known = wanted.kv_cache_type.empty() || model::parse_kv_cache_types(wanted.kv_cache_type).ok();
+  if (!cache_known) {
+    log::warning(
+        "port {}: the KV cache is of a type that is not known here, {}: set kv_bytes_per_token in its [[target]]",
+        question.endpoint.port, to_label(wanted.kv_cache_type, 32));
+    wanted.kv_cache_type.clear();
   }
-  if (facts.geometry == nullptr) facts.geometry = catalogue_geometry(told, wanted);
-  facts.geometry = apply_overrides(std::move(facts.geometry), settings);
+  facts.geometry = geometry_from_files(model, named, question.endpoint, wanted);
+  if (facts.geometry == nullptr) facts.geometry = told_geometry(told, wanted);
+  if (facts.geometry == nullptr) facts.geometry = catalogue_geometry(model, wanted);
+  if (!cache_known) facts.geometry = without_cache(facts.geometry);
+  std::string warning;
+  facts.geometry = override_geometry(std::move(facts.geometry), settings, warning);
+  if (!warning.empty()) log::warning("port {}: {}", question.endpoint.port, warning);
   return facts;
 }
 
@@ -251,6 +251,10 @@ void Identifier::find_children() {
     std::vector<std::uint16_t> ports = listeners->child_ports(endpoint, kChildrenMax);
     if (ports == watched.child_ports) continue;
     watched.child_ports = ports;
+    // Another model was loaded, or one was unloaded. It answers when it has come up.
+    if (watched.asked_at != MonotonicTime{}) {
+      questions_.push_back(Question{endpoint, watched.family, 0, monotonic_now() + kAskAgainAfter});
+    }
     news_.push_back(News{endpoint, std::nullopt, std::nullopt, std::nullopt, std::move(ports)});
   }
 }

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include "collectors/server/identity.h"
 #include "config/config.h"
 #include "daemon/targets.h"
 #include "metrics/exchange.h"
@@ -70,6 +71,8 @@ class Identifier {
   void answer(const Question& question);
   void watch();
   void find_children();
+  std::optional<server::ServerIdentity> ask_server(const config::Config& config, const Question& question,
+                                                   bool& answered) const;
   TargetFacts find_facts(const config::Config& config, const Question& question, bool& answered) const;
 
   mutable std::mutex mutex_;

@@ -5,6 +5,8 @@
 #include <httplib.h>
 #include <netinet/in.h>
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <array>
 #include <condition_variable>
@@ -37,6 +39,15 @@ constexpr std::array<Question, 10> kQuestions = {{
     {ServerFamily::kSglang, "/get_model_info", add_model_answer},  // its name before 2026
 }};
 
+// What else a family tells, likewise: the type of its KV cache, the models it has loaded.
+constexpr std::array<Question, 5> kFurtherQuestions = {{
+    {ServerFamily::kVllm, "/metrics", add_metrics_answer},
+    {ServerFamily::kAphrodite, "/metrics", add_metrics_answer},
+    {ServerFamily::kOllama, "/api/ps", add_running_answer},
+    {ServerFamily::kSglang, "/server_info", add_arguments_answer},
+    {ServerFamily::kSglang, "/get_server_info", add_arguments_answer},  // its name before 2026
+}};
+
 // Shuts a client's socket when the whole request takes too long: the library's own timeouts are per read.
 class Deadline {
  public:
@@ -57,6 +68,16 @@ std::string reason(httplib::Error error) {
   return httplib::to_string(error);
 }
 
+// A description is one of a model that is there: nothing is loaded for it.
+void describe_running_model(const Endpoint& endpoint, const IdentifyOptions& options, ServerIdentity& identity) {
+  const std::string model = identity.running_model();
+  if (model.empty()) return;
+  constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
+  const std::string body = nlohmann::json{{"model", model}, {"name", model}}.dump(-1, ' ', false, kReplace);
+  const Result<HttpAnswer> answer = http_ask(endpoint, "/api/show", body, options);
+  if (answer && answer->status == 200) identity.description = answer->body;
+}
+
 }  // namespace
 
 std::string address_text(const Endpoint& endpoint) {
@@ -68,6 +89,11 @@ std::string address_text(const Endpoint& endpoint) {
 }
 
 Result<HttpAnswer> http_get(const Endpoint& endpoint, const std::string& path, const IdentifyOptions& options) {
+  return http_ask(endpoint, path, {}, options);
+}
+
+Result<HttpAnswer> http_ask(const Endpoint& endpoint, const std::string& path, const std::string& body,
+                            const IdentifyOptions& options) {
   const std::string where = fmt::format("port {} {}", endpoint.port, path);
   try {
     httplib::Client client(address_text(endpoint), endpoint.port);
@@ -76,17 +102,22 @@ Result<HttpAnswer> http_get(const Endpoint& endpoint, const std::string& path, c
     client.set_write_timeout(options.read_timeout);
     client.set_follow_location(false);
     client.set_decompress(false);
-    httplib::Headers headers = {
-        {"User-Agent", options.user_agent}, {"Accept-Encoding", "identity"}, {"Connection", "close"}};
-    if (!options.bearer_token.empty()) headers.emplace("Authorization", "Bearer " + options.bearer_token);
+    httplib::Request request;
+    request.method = body.empty() ? "GET" : "POST";
+    request.path = path;
+    request.body = body;
+    request.headers = {{"User-Agent", options.user_agent}, {"Accept-Encoding", "identity"}, {"Connection", "close"}};
+    if (!body.empty()) request.headers.emplace("Content-Type", "application/json");
+    if (!options.bearer_token.empty()) request.headers.emplace("Authorization", "Bearer " + options.bearer_token);
     HttpAnswer answer;
     bool too_long = false;
-    const Deadline deadline(client, options.request_timeout);
-    const httplib::Result result = client.Get(path, headers, [&](const char* data, std::size_t size) {
+    request.content_receiver = [&](const char* data, std::size_t size, std::uint64_t, std::uint64_t) {
       too_long = answer.body.size() + size > options.body_bytes_max;
       if (!too_long) answer.body.append(data, size);
       return !too_long;
-    });
+    };
+    const Deadline deadline(client, options.request_timeout);
+    const httplib::Result result = client.send(request);
     if (too_long)
       return Error{ErrorCode::kLimit, where, fmt::format("answers more than {} bytes", options.body_bytes_max)};
     if (!result) return Error{ErrorCode::kIo, where, reason(result.error())};
@@ -128,6 +159,10 @@ Result<ServerIdentity> identify(const Endpoint& endpoint, ServerFamily hint, con
     if (question.family == asked_as && ask(question.path, question.add)) break;
   }
   if (!answered) return last;
+  for (const Question& question : kFurtherQuestions) {
+    if (question.family == asked_as && ask(question.path, question.add)) break;
+  }
+  if (asked_as == ServerFamily::kOllama) describe_running_model(endpoint, options, identity);
   return identity;
 }
 

@@ -1,7 +1,9 @@
-// Asks a server of this host who it is: a few GETs that load and change nothing there.
+// Asks a server of this host who it is: a few GETs, and one POST to Ollama (/api/show), that load and change nothing
+// there.
 //
-// Never a generation route, and never a metrics route: some servers reset their averages when those are read. Short
-// timeouts, bounded bodies, no redirects, no proxy. Threads: blocks its caller for at most a few seconds; any thread.
+// Never a generation route. Never a metrics route but vLLM's, whose cache type is nowhere else: other servers reset
+// their averages when theirs is read. Short timeouts, bounded bodies, no redirects, no proxy. Threads: blocks its
+// caller for at most a few seconds; any thread.
 
 #pragma once
 
@@ -32,6 +34,9 @@ struct HttpAnswer {
 // "127.0.0.1", "::1": an Endpoint's address in text.
 std::string address_text(const Endpoint& endpoint);
 
+// `body` empty: a GET, else a POST of JSON.
+Result<HttpAnswer> http_ask(const Endpoint& endpoint, const std::string& path, const std::string& body,
+                            const IdentifyOptions& options);
 Result<HttpAnswer> http_get(const Endpoint& endpoint, const std::string& path, const IdentifyOptions& options);
 
 // `hint` is what the wire has shown; the server's own word goes before it. An identity that is not complete (a server

@@ -90,6 +90,11 @@ void take_text(const json& value, std::string& into) {
   if (std::string told = text(value); !told.empty()) into = std::move(told);
 }
 
+// "auto" is the type of the weights: nothing told.
+void take_cache_type(std::string told, ServerIdentity& identity) {
+  if (!told.empty() && told != "auto") identity.kv_cache_type = std::move(told);
+}
+
 }  // namespace
 
 const ServedModel* ServerIdentity::base_model() const {
@@ -112,6 +117,12 @@ std::string ServerIdentity::model_label(std::string_view requested) const {
     if (goes_by(model, requested)) return last_component(model.base.empty() ? model.id : model.base);
   }
   return {};
+}
+
+std::string ServerIdentity::running_model() const {
+  if (running.size() == 1) return running.front();
+  const ServedModel* listed = running.empty() ? base_model() : nullptr;
+  return listed == nullptr ? std::string() : listed->id;
 }
 
 ServerFamily family_of_owner(std::string_view owned_by) {
@@ -158,6 +169,11 @@ Status add_props_answer(std::string_view body, ServerIdentity& identity) {
   const std::string kinds = text(member(member(settings, "params"), "speculative.types"));
   if (const auto* told = flag.get_ptr<const json::boolean_t*>()) identity.speculative = *told;
   if (!kinds.empty()) identity.speculative = kinds != "none";
+  for (const json* part : {&*answer, &settings, &member(settings, "params")}) {
+    const std::string key = text(member(*part, "cache_type_k"));
+    const std::string value = text(member(*part, "cache_type_v"));
+    if (!key.empty()) identity.kv_cache_type = value.empty() ? key : key + ',' + value;
+  }
   return ok_status();
 }
 
@@ -175,6 +191,46 @@ Status add_model_answer(std::string_view body, ServerIdentity& identity) {
   take_text(member(*answer, "model_id"), identity.model_path);    // TGI
   take_text(member(*answer, "model_path"), identity.model_path);  // SGLang
   return ok_status();
+}
+
+Status add_running_answer(std::string_view body, ServerIdentity& identity) {
+  const Result<json> answer = parse(body, "/api/ps");
+  if (!answer) return answer.error();
+  const json& models = member(*answer, "models");
+  if (!models.is_array()) return Error{ErrorCode::kInvalid, "/api/ps", "the answer has no list \"models\""};
+  identity.running.clear();
+  for (const json& entry : models) {
+    if (identity.running.size() == kModelsMax) break;
+    std::string name = text(member(entry, "model"));
+    if (name.empty()) name = text(member(entry, "name"));
+    if (!name.empty()) identity.running.push_back(std::move(name));
+  }
+  return ok_status();
+}
+
+Status add_arguments_answer(std::string_view body, ServerIdentity& identity) {
+  const Result<json> answer = parse(body, "/server_info");
+  if (!answer) return answer.error();
+  take_cache_type(text(member(*answer, "kv_cache_dtype")), identity);
+  return ok_status();
+}
+
+Status add_metrics_answer(std::string_view text, ServerIdentity& identity) {
+  constexpr std::string_view kFamily = "\nvllm:cache_config_info{";
+  constexpr std::string_view kLabel = "cache_dtype=\"";
+  const std::size_t at = text.find(kFamily);
+  if (at == std::string_view::npos) {
+    return Error{ErrorCode::kNotFound, "/metrics", "has no vllm:cache_config_info"};
+  }
+  const std::string_view line = text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+  for (std::size_t label = line.find(kLabel); label != std::string_view::npos; label = line.find(kLabel, label + 1)) {
+    // A part of another label's name, "swap_cache_dtype" say, is not it.
+    if (line[label - 1] != '{' && line[label - 1] != ',') continue;
+    const std::string_view value = line.substr(label + kLabel.size());
+    take_cache_type(to_label(value.substr(0, value.find('"')), 32), identity);
+    return ok_status();
+  }
+  return Error{ErrorCode::kNotFound, "/metrics", "vllm:cache_config_info has no cache_dtype"};
 }
 
 }  // namespace rooflined::server

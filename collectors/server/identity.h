@@ -37,12 +37,17 @@ struct ServerIdentity {
   std::optional<std::uint64_t> context_per_slot;
   std::optional<std::uint64_t> slots;
   std::optional<bool> speculative;
+  std::string kv_cache_type;         // "q8_0,f16", "fp8_e4m3"; empty: not told, or as the model's weights are
+  std::vector<std::string> running;  // Ollama: the models that are loaded
+  std::string description;           // Ollama: what it tells of the one that is, as JSON (collectors/model reads it)
 
   // The model to name in labels: the last path component of the one base model; empty where there is none or are
   // several.
   std::string model_label() const;
   // The same for the name that a client used; empty where the server does not list it.
   std::string model_label(std::string_view requested) const;
+  // Ollama: the model that streams come from: the one that is loaded, or that is listed; empty where several may be.
+  std::string running_model() const;
   // The one base model's entry; nullptr where there is none or are several.
   const ServedModel* base_model() const;
 };
@@ -51,9 +56,13 @@ struct ServerIdentity {
 ServerFamily family_of_owner(std::string_view owned_by);
 
 // Each adds what the answer tells. An error: not JSON, or not of the expected shape.
-Status add_models_answer(std::string_view json, ServerIdentity& identity);   // GET /v1/models, any family
-Status add_props_answer(std::string_view json, ServerIdentity& identity);    // GET /props, llama.cpp
-Status add_version_answer(std::string_view json, ServerIdentity& identity);  // vLLM, Ollama, KoboldCpp, TensorRT-LLM
-Status add_model_answer(std::string_view json, ServerIdentity& identity);    // TGI /info, SGLang /model_info
+Status add_models_answer(std::string_view json, ServerIdentity& identity);     // GET /v1/models, any family
+Status add_props_answer(std::string_view json, ServerIdentity& identity);      // GET /props, llama.cpp
+Status add_version_answer(std::string_view json, ServerIdentity& identity);    // vLLM, Ollama, KoboldCpp, TensorRT-LLM
+Status add_model_answer(std::string_view json, ServerIdentity& identity);      // TGI /info, SGLang /model_info
+Status add_running_answer(std::string_view json, ServerIdentity& identity);    // Ollama /api/ps
+Status add_arguments_answer(std::string_view json, ServerIdentity& identity);  // SGLang /server_info
+// vLLM /metrics, in Prometheus' text: `vllm:cache_config_info{…,cache_dtype="fp8",…} 1`.
+Status add_metrics_answer(std::string_view text, ServerIdentity& identity);
 
 }  // namespace rooflined::server

@@ -23,7 +23,7 @@ complete -c rooflined -n __fish_use_subcommand -f -a inspect -d 'Show what a mod
 complete -c rooflined -n '__fish_seen_subcommand_from inspect' -l help -d 'Print this help message and exit'
 complete -c rooflined -n '__fish_seen_subcommand_from inspect' -l batch -r -d 'Sequences in a pass (default 1)'
 complete -c rooflined -n '__fish_seen_subcommand_from inspect' -l context -r -d 'Tokens of context that a sequence reads (default 4096)'
-complete -c rooflined -n '__fish_seen_subcommand_from inspect' -l kv-cache-type -r -d 'Type of the KV cache, or of K,V (default f16): f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl'
+complete -c rooflined -n '__fish_seen_subcommand_from inspect' -l kv-cache-type -r -d 'Type of the KV cache, or of K,V (default f16): f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl, fp8, int8, nvfp4'
 complete -c rooflined -n '__fish_seen_subcommand_from inspect' -l bandwidth -r -d 'Bytes per second of the memory: shows the tokens per second that it allows'
 complete -c rooflined -n '__fish_seen_subcommand_from inspect' -l json -d 'One JSON object on stdout'
 complete -c rooflined -n __fish_use_subcommand -f -a check-config -d 'Check a settings file and name every fault in it'

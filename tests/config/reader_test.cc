@@ -81,7 +81,13 @@ numa_nodes = [0, 2]
 identify = true
 identify_token_file = "/t2"
 dense_bytes_per_pass = 1000000
+head_bytes = "1MB"
+moe_layers = 48
+experts = 128
+experts_per_token = 7.5
+expert_bytes = 9437184
 kv_bytes_per_token = 0
+state_bytes_per_sequence = 4096
 )");
   CHECK(config.web.listen == "[::1]:9000");
   CHECK(config.web.tls_certificate == "/c.pem");
@@ -121,7 +127,13 @@ kv_bytes_per_token = 0
   target.identify = true;
   target.identify_token_file = "/t2";
   target.dense_bytes_per_pass = 1e6;
+  target.head_bytes = 1e6;
+  target.moe_layers = 48;
+  target.experts = 128;
+  target.experts_per_token = 7.5;
+  target.expert_bytes = 9437184;
   target.kv_bytes_per_token = 0;
+  target.state_bytes_per_sequence = 4096;
   CHECK(config.targets[0] == target);
 }
 

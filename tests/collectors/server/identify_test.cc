@@ -45,6 +45,14 @@ class LocalServer {
       response.set_content(body, "application/json");
     });
   }
+  // The same to a POST; what was sent is kept.
+  void answer_post(const std::string& path, const std::string& body) {
+    server_.Post(path, [this, body](const httplib::Request& request, httplib::Response& response) {
+      const std::lock_guard lock(mutex_);
+      sent_ = request.body;
+      response.set_content(body, "application/json");
+    });
+  }
   // Sends one byte after the other until the test is over.
   void trickle(const std::string& path) {
     server_.Get(path, [this](const httplib::Request&, httplib::Response& response) {
@@ -68,6 +76,10 @@ class LocalServer {
     const std::lock_guard lock(mutex_);
     return asked_;
   }
+  std::string sent() {
+    const std::lock_guard lock(mutex_);
+    return sent_;
+  }
   std::string user_agent() {
     const std::lock_guard lock(mutex_);
     return user_agent_;
@@ -84,6 +96,7 @@ class LocalServer {
   std::atomic<bool> released_ = false;
   std::mutex mutex_;
   std::vector<std::string> asked_;
+  std::string sent_;
   std::string user_agent_;
   std::string authorization_;
 };
@@ -125,8 +138,33 @@ TEST_CASE("the server's own word goes before the hint, and its family's route is
   REQUIRE(identity.ok());
   CHECK(identity->family == ServerFamily::kVllm);
   CHECK(identity->version == "0.9");
-  CHECK(server.asked() == std::vector<std::string>{"/v1/models", "/version"});
+  CHECK(server.asked() == std::vector<std::string>{"/v1/models", "/version", "/metrics"});
   CHECK(server.authorization() == "Bearer secret");
+}
+
+TEST_CASE("Ollama is asked which model is loaded, and what that one is") {
+  LocalServer server;
+  server.answer("/v1/models", R"({"data":[{"id":"a:latest","owned_by":"library"},{"id":"b:latest"}]})");
+  server.answer("/api/version", R"({"version":"0.12.1"})");
+  server.answer("/api/ps", R"({"models":[{"name":"b:latest","model":"b:latest"}]})");
+  server.answer_post("/api/show", R"({"model_info":{"general.architecture":"llama"}})");
+  server.start();
+  const auto identity = identify(server.endpoint(), ServerFamily::kUnknown, options());
+  REQUIRE(identity.ok());
+  CHECK(identity->version == "0.12.1");
+  CHECK(server.asked() == std::vector<std::string>{"/v1/models", "/api/version", "/api/ps", "/api/show"});
+  CHECK(server.sent() == R"({"model":"b:latest","name":"b:latest"})");
+  CHECK(identity->description == R"({"model_info":{"general.architecture":"llama"}})");
+}
+
+TEST_CASE("which of Ollama's models answers is not known while several are loaded: none is described") {
+  LocalServer server;
+  server.answer("/v1/models", R"({"data":[{"id":"a:latest","owned_by":"library"},{"id":"b:latest"}]})");
+  server.answer("/api/ps", R"({"models":[{"name":"a:latest"},{"name":"b:latest"}]})");
+  server.start();
+  const auto identity = identify(server.endpoint(), ServerFamily::kUnknown, options());
+  REQUIRE(identity.ok());
+  CHECK(identity->description.empty());
 }
 
 TEST_CASE("the hint stands where the list says nothing; an older route is tried second") {
@@ -137,7 +175,8 @@ TEST_CASE("the hint stands where the list says nothing; an older route is tried 
   const auto identity = identify(server.endpoint(), ServerFamily::kSglang, options());
   REQUIRE(identity.ok());
   CHECK(identity->model_path == "/w");
-  CHECK(server.asked() == std::vector<std::string>{"/v1/models", "/model_info", "/get_model_info"});
+  CHECK(server.asked() ==
+        std::vector<std::string>{"/v1/models", "/model_info", "/get_model_info", "/server_info", "/get_server_info"});
 }
 
 TEST_CASE("what is behind a key stays unknown, the rest is used") {

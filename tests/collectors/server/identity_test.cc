@@ -155,3 +155,61 @@ TEST_CASE("a list without end is cut") {
   REQUIRE(add_models_answer(body, identity).ok());
   CHECK(identity.models.size() == 256);
 }
+
+TEST_CASE("the KV cache's type, where a server tells it") {
+  ServerIdentity identity;
+  REQUIRE(
+      add_props_answer(
+          R"({"model_path":"m","default_generation_settings":{"cache_type_k":"q8_0","cache_type_v":"q4_0"}})", identity)
+          .ok());
+  CHECK(identity.kv_cache_type == "q8_0,q4_0");
+
+  identity = {};
+  CHECK(add_arguments_answer(R"({"kv_cache_dtype":"fp8_e5m2","tp_size":1})", identity).ok());
+  CHECK(identity.kv_cache_type == "fp8_e5m2");
+  identity = {};
+  CHECK(add_arguments_answer(R"({"kv_cache_dtype":"auto"})", identity).ok());
+  CHECK(identity.kv_cache_type.empty());
+  CHECK_FALSE(add_arguments_answer("[]", identity).ok());
+}
+
+TEST_CASE("vLLM's metrics tell the cache's type and nothing else is taken from them") {
+  struct Row {
+    const char* text;
+    bool known;
+    const char* type;
+  };
+  for (const Row& row : {
+           Row{"# TYPE vllm:cache_config_info gauge\n"
+               "vllm:cache_config_info{block_size=\"16\",cache_dtype=\"fp8\",engine=\"0\"} 1.0\n",
+               true, "fp8"},
+           Row{"#\nvllm:cache_config_info{cache_dtype=\"auto\"} 1.0\n", true, ""},
+           Row{"#\nvllm:cache_config_info{mamba_cache_dtype=\"float32\",cache_dtype=\"fp8_e4m3\"} 1.0", true,
+               "fp8_e4m3"},
+           Row{"#\nvllm:cache_config_info{mamba_cache_dtype=\"float32\"} 1.0\n", false, ""},
+           Row{"#\nvllm:cache_config_info{cache_dtype=\"", true, ""},
+           Row{"#\nvllm:num_requests_running{cache_dtype=\"fp8\"} 1.0\n", false, ""},
+           Row{"", false, ""},
+       }) {
+    INFO(row.text);
+    ServerIdentity identity;
+    CHECK(add_metrics_answer(row.text, identity).ok() == row.known);
+    CHECK(identity.kv_cache_type == row.type);
+  }
+}
+
+TEST_CASE("Ollama: the model that streams come from is the one that is loaded, or the one there is") {
+  ServerIdentity identity;
+  REQUIRE(add_models_answer(R"({"data":[{"id":"a:latest","owned_by":"library"},{"id":"b:latest"}]})", identity).ok());
+  CHECK(identity.running_model().empty());
+  REQUIRE(add_running_answer(R"({"models":[{"name":"b:latest","model":"b:latest","size":1,"size_vram":0}]})", identity)
+              .ok());
+  CHECK(identity.running_model() == "b:latest");
+  REQUIRE(add_running_answer(R"({"models":[{"name":"a:latest"},{"name":"b:latest"}]})", identity).ok());
+  CHECK(identity.running_model().empty());
+  REQUIRE(add_models_answer(R"({"data":[{"id":"a:latest","owned_by":"library"}]})", identity).ok());
+  REQUIRE(add_running_answer(R"({"models":[]})", identity).ok());
+  CHECK(identity.running_model() == "a:latest");
+  CHECK_FALSE(add_running_answer(R"({"models":5})", identity).ok());
+  CHECK_FALSE(add_running_answer("x", identity).ok());
+}
