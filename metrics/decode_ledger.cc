@@ -224,7 +224,8 @@ void DecodeLedger::leave(Sequence& sequence, DecodeExit exit, Duration resume_in
 }
 
 void DecodeLedger::overtake_others(const Sequence& sequence) {
-  if (sequence.events <= Sequence::kOvertakenAfter) return;
+  // One whose client does not read is in nobody's batch: when its tokens come says nothing about the others.
+  if (!sequence.in_decode || sequence.events <= Sequence::kOvertakenAfter) return;
   const LineTime fifth_last = sequence.recent[sequence.events % sequence.recent.size()];
   while (in_decode_.front() != &sequence && in_decode_.front()->last < fifth_last) {
     Sequence& overtaken = *in_decode_.front();

@@ -185,3 +185,16 @@ TEST_CASE("while its client does not read, a sequence is not in the batch and bi
   CHECK(bench.log.sequence_seconds == Approx(1.1 + 0.2));
   CHECK(bench.log.kv_bytes == Approx(100 * 60.5 + 30 * 25.5));
 }
+
+TEST_CASE("the only sequence goes on while its client does not read") {
+  Bench bench;
+  bench.begin(1, 0, 10);
+  bench.stream(1, 100, 3, 10);
+  bench.ledger.client_window(1, at_ms(121), true);
+  bench.stream(1, 130, 20, 10);
+  bench.end(1, 400);
+  bench.ledger.finish();
+  CHECK(bench.log.exits[DecodeExit::kClient] == 1);
+  CHECK(bench.log.exits[DecodeExit::kOvertaken] == 0);
+  CHECK(bench.log.output_tokens == 23);
+}
