@@ -35,6 +35,7 @@ struct ReplayOptions {
   std::string model;
   std::optional<double> ceiling;
   std::string kv_cache_type;
+  double replicas = 1;
   bool json = false;
 };
 
@@ -82,6 +83,7 @@ int replay(const ReplayOptions& options) {
   for (const std::uint16_t port : options.ports) {
     TargetSettings settings;
     settings.port = port;
+    settings.replicas = options.replicas;
     settings.device = Device::kCpu;  // --ceiling is what it is held against
     line_options.targets.settings.push_back(settings);
   }
@@ -136,6 +138,8 @@ void add_replay_command(CLI::App& app, int& exit_status) {
   command->add_option("--ceiling", options->ceiling, "bandwidth of the memory in bytes/s, for MBU")
       ->check(number_between(1e6, 1e15));
   command->add_option("--kv-cache-type", options->kv_cache_type, "type of the KV cache: T, or K,V (default f16)");
+  command->add_option("--replicas", options->replicas, "engines behind the port (default 1)")
+      ->check(number_between(1, 1e4));
   command->add_flag("--json", options->json, "print one JSON object");
   command->callback([options, &exit_status] { exit_status = replay(*options); });
 }

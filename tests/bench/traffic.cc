@@ -56,7 +56,7 @@ void Traffic::open(CaptureTime at) {
 void Traffic::step(CaptureTime at) {
   for (Stream& stream : streams_) {
     ++stream.response.generated;
-    for (const std::string& frame : dialect_->token_writes(stream.response)) write(stream, at, frame);
+    for (const std::string& frame : dialect_->token_writes(stream.response, 1)) write(stream, at, frame);
     at += kBetweenStreams;
   }
 }

@@ -8,7 +8,7 @@ namespace {
 using nlohmann::json;
 
 bool has_text(const json& object) {
-  for (const char* key : {"content", "text", "reasoning_content", "reasoning"}) {
+  for (const char* key : {"content", "text", "reasoning_content", "reasoning", "response"}) {
     const auto found = object.find(key);
     if (found != object.end() && found->is_string() && !found->get_ref<const std::string&>().empty()) return true;
   }
@@ -16,7 +16,9 @@ bool has_text(const json& object) {
 }
 
 bool carries_text(const json& event) {
-  if (has_text(event)) return true;  // llama.cpp's own
+  if (has_text(event)) return true;            // llama.cpp's own
+  const auto message = event.find("message");  // Ollama's own
+  if (message != event.end() && message->is_object() && has_text(*message)) return true;
   const auto choices = event.find("choices");
   if (choices == event.end() || !choices->is_array() || choices->empty() || !choices->front().is_object()) return false;
   const json& choice = choices->front();
@@ -43,6 +45,7 @@ std::uint64_t AnswerReader::read(std::string_view bytes) {
     std::string_view line = std::string_view(pending_).substr(from, end - from);
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.starts_with("data:")) read_event(line.substr(line.starts_with("data: ") ? 6 : 5));
+    if (line.starts_with('{')) read_event(line);
     from = end + 1;
   }
   pending_.erase(0, from);
@@ -70,6 +73,12 @@ void AnswerReader::read_event(std::string_view data) {
     ended_ = true;  // llama.cpp's own streams have no [DONE]
     take_count(event, "tokens_predicted", total_tokens_);
     take_count(event, "tokens_evaluated", prompt_tokens_);
+  }
+  const auto done = event.find("done");
+  if (done != event.end() && done->is_boolean() && done->get<bool>()) {
+    ended_ = true;  // Ollama's neither
+    take_count(event, "eval_count", total_tokens_);
+    take_count(event, "prompt_eval_count", prompt_tokens_);
   }
   const auto usage = event.find("usage");
   if (usage == event.end() || !usage->is_object()) return;

@@ -1,4 +1,4 @@
-// Reads a server's answer as it comes: SSE frames of a stream, or one JSON body.
+// Reads a server's answer as it comes: SSE frames or JSON lines of a stream, or one JSON body.
 //
 // Bound: kPendingBytesMax of an unfinished frame or body; a longer one makes the answer incomplete.
 

@@ -3,14 +3,22 @@
 
 #pragma once
 
+#include <string>
+
 namespace CLI {
 class App;
 }
 
 namespace rooflined::simulator {
 
+struct CaptureRunOptions;
+
 void add_serve_command(CLI::App& app, int& exit_status);
 void add_load_command(CLI::App& app, int& exit_status);
+void add_slo_command(CLI::App& app, int& exit_status);
 void add_make_model_command(CLI::App& app, int& exit_status);
+
+// `serve --pcap`: writes the capture file, and the truth to stdout. The exit status.
+int write_capture(const CaptureRunOptions& options, const std::string& path);
 
 }  // namespace rooflined::simulator

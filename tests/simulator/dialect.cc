@@ -11,8 +11,8 @@ struct Entry {
 };
 
 constexpr Entry kDialects[] = {
-    {"openai", make_openai_dialect},
-    {"llama.cpp", make_llama_cpp_dialect},
+    {"openai", make_openai_dialect},       {"vllm", make_vllm_dialect},     {"sglang", make_sglang_dialect},
+    {"llama.cpp", make_llama_cpp_dialect}, {"ollama", make_ollama_dialect},
 };
 
 }  // namespace
@@ -28,6 +28,10 @@ std::unique_ptr<Dialect> make_dialect(std::string_view name) {
     if (entry.name == name) return entry.make();
   }
   return nullptr;
+}
+
+std::string_view stream_content_type(Route route) {
+  return is_ollama(route) ? "application/x-ndjson" : "text/event-stream";
 }
 
 }  // namespace rooflined::simulator

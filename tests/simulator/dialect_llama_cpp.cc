@@ -10,20 +10,19 @@
 namespace rooflined::simulator {
 namespace {
 
-constexpr std::string_view kBuild = "b10488-5eae9cb4";
-
 Json timings(const Response& response) {
   const double prompt_ms = response.prefill_seconds * 1e3;
   const double predicted_ms = response.decode_seconds * 1e3;
   const auto per_second = [](std::uint64_t tokens, double ms) {
     return ms > 0 ? Json(static_cast<double>(tokens) * 1e3 / ms) : Json(nullptr);
   };
+  const std::uint64_t prompt_n = response.request.prompt_tokens - response.cached_tokens;
   const std::uint64_t intervals = std::max<std::uint64_t>(response.generated, 2) - 1;
-  Json body = {{"cache_n", 0},
-               {"prompt_n", response.request.prompt_tokens},
+  Json body = {{"cache_n", response.cached_tokens},
+               {"prompt_n", prompt_n},
                {"prompt_ms", prompt_ms},
-               {"prompt_per_token_ms", prompt_ms / static_cast<double>(response.request.prompt_tokens)},
-               {"prompt_per_second", per_second(response.request.prompt_tokens, prompt_ms)},
+               {"prompt_per_token_ms", prompt_ms / static_cast<double>(prompt_n)},
+               {"prompt_per_second", per_second(prompt_n, prompt_ms)},
                {"predicted_n", response.generated},
                {"predicted_ms", predicted_ms},
                {"predicted_per_token_ms", predicted_ms / static_cast<double>(intervals)},
@@ -38,7 +37,7 @@ Json timings(const Response& response) {
 Json close_envelope(Json body, const Response& response, bool chunk) {
   body["created"] = response.created;
   body["model"] = response.model;
-  body["system_fingerprint"] = kBuild;
+  body["system_fingerprint"] = response.version;
   body["object"] = object_name(response, chunk);
   body["id"] = response_id(response);
   return body;
@@ -85,14 +84,22 @@ Json native_end(const Response& response, std::string_view text) {
 class LlamaCppDialect final : public Dialect {
  public:
   std::string_view server() const override { return "llama.cpp"; }
-  bool has_native_routes() const override { return true; }
+  std::string_view version() const override { return "b10488-5eae9cb4"; }
+  bool pass_is_frame() const override { return false; }
 
-  std::vector<std::string> token_writes(const Response& response) const override {
-    const std::string_view text = token_text(response.generated);
+  std::vector<RoutePath> routes() const override {
+    return {{"/v1/chat/completions", Route::kChat},
+            {"/v1/completions", Route::kCompletions},
+            {"/chat/completions", Route::kChat},
+            {"/completion", Route::kNative}};
+  }
+
+  std::vector<std::string> token_writes(const Response& response, std::uint64_t tokens) const override {
+    const std::string text = newest_text(response, tokens);
     if (response.request.route == Route::kNative) return {frame(native_frame(response, text))};
     if (response.request.route == Route::kCompletions) return {frame(choice_body(response, text, nullptr))};
     std::string write;
-    if (response.generated == 1) {
+    if (response.generated == tokens) {
       write = frame(choice_body(response, {{"role", "assistant"}, {"content", nullptr}}, nullptr));
     }
     return {write += frame(choice_body(response, {{"content", text}}, nullptr))};
@@ -114,7 +121,7 @@ class LlamaCppDialect final : public Dialect {
   }
 
   std::string whole_body(const Response& response) const override {
-    const std::string text = whole_text(response.generated);
+    const std::string text = whole_text(response);
     if (response.request.route == Route::kNative) return native_end(response, text).dump();
     Json choice = {{"finish_reason", "length"}, {"index", 0}};
     if (response.request.route == Route::kChat) {
@@ -129,7 +136,7 @@ class LlamaCppDialect final : public Dialect {
     return body.dump();
   }
 
-  std::string models_body(const ServerFacts& facts) const override {
+  std::vector<Page> pages(const ServerFacts& facts) const override {
     const Json model = {{"id", facts.model.name},
                         {"object", "model"},
                         {"created", facts.started_at},
@@ -138,23 +145,18 @@ class LlamaCppDialect final : public Dialect {
                          {{"n_ctx_train", kContextMax},
                           {"n_params", static_cast<std::uint64_t>(facts.model.parameters)},
                           {"size", facts.model.tensor_bytes}}}};
-    return Json{{"object", "list"}, {"data", Json::array({model})}}.dump();
-  }
-
-  std::string props_body(const ServerFacts& facts) const override {
-    const std::string& path = facts.model.path.empty() ? facts.model.name : facts.model.path;
-    return Json{{"default_generation_settings", {{"n_ctx", kContextMax}}},
-                {"total_slots", facts.batch_max},
-                {"model_alias", facts.model.name},
-                {"model_path", path},
-                {"modalities", {{"vision", false}, {"audio", false}}},
-                {"endpoint_slots", false},
-                {"endpoint_props", false},
-                {"endpoint_metrics", false},
-                {"chat_template", ""},
-                {"build_info", kBuild},
-                {"is_sleeping", false}}
-        .dump();
+    const Json props = {{"default_generation_settings", {{"n_ctx", kContextMax}}},
+                        {"total_slots", facts.batch_max},
+                        {"model_alias", facts.model.name},
+                        {"model_path", model_root(facts.model)},
+                        {"modalities", {{"vision", false}, {"audio", false}}},
+                        {"endpoint_slots", false},
+                        {"endpoint_props", false},
+                        {"endpoint_metrics", false},
+                        {"chat_template", ""},
+                        {"build_info", facts.version},
+                        {"is_sleeping", false}};
+    return {{"/v1/models", model_list(model)}, {"/props", props.dump()}};
   }
 };
 

@@ -9,6 +9,9 @@
 namespace rooflined::simulator {
 
 std::unique_ptr<Dialect> make_openai_dialect();
+std::unique_ptr<Dialect> make_vllm_dialect();
+std::unique_ptr<Dialect> make_sglang_dialect();
 std::unique_ptr<Dialect> make_llama_cpp_dialect();
+std::unique_ptr<Dialect> make_ollama_dialect();
 
 }  // namespace rooflined::simulator

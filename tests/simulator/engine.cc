@@ -3,134 +3,165 @@
 #include "metrics/base/result.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace rooflined::simulator {
+namespace {
 
-Engine::Engine(EngineOptions options) : options_(std::move(options)), random_(options_.seed) {
-  ROOFLINED_CHECK(options_.bandwidth > 0 && options_.efficiency > 0 && options_.efficiency <= 1);
-  ROOFLINED_CHECK(options_.batch_max >= 1);
-  ROOFLINED_CHECK(options_.prefill_tokens_per_second >= 0 && options_.overhead_seconds >= 0);
-  ROOFLINED_CHECK(options_.acceptance >= 0 && options_.acceptance <= 1);
+EngineOptions checked(EngineOptions options) {
+  const auto is_share = [](double value) { return value >= 0 && value <= 1; };
+  ROOFLINED_CHECK(options.bandwidth > 0 && options.efficiency > 0 && options.efficiency <= 1);
+  ROOFLINED_CHECK(options.batch_max >= 1);
+  ROOFLINED_CHECK(options.prefill_tokens_per_second >= 0 && options.overhead_seconds >= 0);
+  ROOFLINED_CHECK(is_share(options.acceptance) && is_share(options.preemption));
+  return options;
+}
+
+}  // namespace
+
+Engine::Engine(EngineOptions options)
+    : options_(checked(std::move(options))),
+      random_(options_.seed),
+      router_(options_.geometry, options_.routing, options_.routing_skew),
+      jitter_(options_.jitter) {}
+
+void Engine::reconfigure(EngineOptions options) {
+  options_ = checked(std::move(options));
+  router_ = ExpertRouter(options_.geometry, options_.routing, options_.routing_skew);
+  jitter_ = StepJitter(options_.jitter);
 }
 
 bool Engine::submit(const SequenceRequest& request) {
-  ROOFLINED_CHECK(request.output_tokens >= 1);
+  ROOFLINED_CHECK(request.output_tokens >= 1 &&
+                  request.cached_tokens < std::max<std::uint64_t>(request.prompt_tokens, 1));
   if (waiting_.size() >= options_.sequences_waiting_max) return false;
   waiting_.push_back(Running{request});
   return true;
 }
 
 void Engine::preempt(SequenceId id) {
-  const auto found = std::find_if(running_.begin(), running_.end(),
-                                  [id](const Running& sequence) { return sequence.request.id == id; });
+  const auto found = std::ranges::find(running_, id, [](const Running& sequence) { return sequence.request.id; });
   if (found == running_.end()) return;
+  if (!found->prefilling) --decoding_;
   waiting_.push_back(*found);
   waiting_.back().prefilling = true;
+  waiting_.back().prefill_left = 0;
   running_.erase(found);
+  ++truth_.preemptions;
 }
 
 void Engine::cancel(SequenceId id) {
   const auto is_it = [id](const Running& sequence) { return sequence.request.id == id; };
+  const auto found = std::ranges::find_if(running_, is_it);
+  if (found != running_.end() && !found->prefilling) --decoding_;
   const auto removed = std::erase_if(waiting_, is_it) + std::erase_if(running_, is_it);
   truth_.sequences_cancelled += removed;
 }
 
 const Step& Engine::step() {
   ROOFLINED_CHECK(!idle());
-  const std::size_t decoding = running_.size();
+  preempt_at_random();
   const double decode = decode_seconds();
   const std::uint64_t prefill_tokens = admit();
   const double prefill = options_.prefill_tokens_per_second > 0
                              ? static_cast<double>(prefill_tokens) / options_.prefill_tokens_per_second
                              : 0;
-  step_.seconds = decode + prefill + options_.overhead_seconds;
-  step_.decoding = decoding;
-  step_.prefilled = running_.size() - decoding;
+  const double slow = slowness(decode + prefill + options_.overhead_seconds);
+  step_.seconds = slow * (decode + prefill + options_.overhead_seconds);
+  step_.decoding = decoding_;
   step_.emissions.clear();
 
-  truth_.prompt_tokens += prefill_tokens;
+  truth_.prefilled_tokens += prefill_tokens;
   if (step_.prefilled > 0) ++truth_.prefill_steps;
-  if (decoding > 0) {
+  if (decoding_ > 0) {
     ++truth_.decode_passes;
-    truth_.busy_seconds += step_.seconds;
-    truth_.busy_prefill_seconds += prefill;
-    truth_.busy_overhead_seconds += options_.overhead_seconds;
-    truth_.sequence_seconds += step_.seconds * static_cast<double>(decoding);
+    truth_.busy_prefill_seconds += slow * prefill;
+    truth_.busy_overhead_seconds += slow * options_.overhead_seconds;
+    book_busy(step_.seconds);
   }
   for (Running& sequence : running_) bear(sequence, step_.seconds);
   const auto finished = std::erase_if(
       running_, [](const Running& sequence) { return sequence.generated >= sequence.request.output_tokens; });
   truth_.sequences_finished += finished;
+  decoding_ = static_cast<std::size_t>(std::ranges::count(running_, false, &Running::prefilling));
   return step_;
 }
 
 void Engine::stall(double seconds) {
-  if (step_.decoding == 0) return;
+  if (step_.decoding > 0) book_busy(seconds);
+}
+
+void Engine::book_busy(double seconds) {
   truth_.busy_seconds += seconds;
+  truth_.busy_capacity_bytes += seconds * options_.bandwidth;
   truth_.sequence_seconds += seconds * static_cast<double>(step_.decoding);
+}
+
+void Engine::preempt_at_random() {
+  if (options_.preemption == 0 || decoding_ < 2) return;
+  if (!std::bernoulli_distribution(options_.preemption)(random_)) return;
+  preempt(running_[std::uniform_int_distribution<std::size_t>(0, decoding_ - 1)(random_)].request.id);
 }
 
 // The decode pass over the sequences that run now, booked into the truth.
 double Engine::decode_seconds() {
-  if (running_.empty()) return 0;
+  if (decoding_ == 0) return 0;
   double kv = 0;
-  for (const Running& sequence : running_) {
-    const double context = static_cast<double>(sequence.request.prompt_tokens + sequence.generated);
+  for (std::size_t i = 0; i < decoding_; ++i) {
+    const double context = static_cast<double>(running_[i].request.prompt_tokens + running_[i].generated);
     kv += options_.geometry.kv_bytes(context);
     truth_.context_tokens += context;
   }
-  const double experts = expert_bytes(running_.size() * (1 + options_.draft_tokens));
+  const double experts = router_.bytes(decoding_ * (1 + options_.draft_tokens), random_);
   truth_.dense_bytes += options_.geometry.dense_bytes;
   truth_.expert_bytes += experts;
   truth_.kv_bytes += kv;
   return (options_.geometry.dense_bytes + experts + kv) / (options_.bandwidth * options_.efficiency);
 }
 
-double Engine::expert_bytes(std::size_t batch) {
-  if (options_.routing == Routing::kRandom) return drawn_expert_bytes(batch);
-  return options_.geometry.weight_bytes(static_cast<double>(batch)).experts;
-}
-
-double Engine::drawn_expert_bytes(std::size_t batch) {
-  double bytes = 0;
-  for (const ExpertGroup& group : options_.geometry.expert_groups) {
-    for (std::uint64_t layer = 0; layer < group.layers; ++layer) {
-      bytes += static_cast<double>(draw_distinct(group, batch)) * group.bytes_per_expert;
-    }
-  }
-  return bytes;
-}
-
-// How many experts of one layer are read when each token of the batch draws k of E without repetition (Floyd's
-// sampling: k draws, whatever k is).
-std::size_t Engine::draw_distinct(const ExpertGroup& group, std::size_t batch) {
-  const auto experts = static_cast<std::size_t>(group.experts);
-  expert_read_.assign(experts, 0);
-  if (expert_drawn_.size() < experts) expert_drawn_.resize(experts, 0);
-  std::size_t distinct = 0;
-  for (std::size_t token = 0; token < batch; ++token) {
-    ++draw_;
-    for (std::size_t last = experts - static_cast<std::size_t>(group.experts_per_token); last < experts; ++last) {
-      std::size_t expert = std::uniform_int_distribution<std::size_t>(0, last)(random_);
-      if (expert_drawn_[expert] == draw_) expert = last;
-      expert_drawn_[expert] = draw_;
-      distinct += expert_read_[expert] == 0 ? 1U : 0U;
-      expert_read_[expert] = 1;
-    }
-  }
-  return distinct;
-}
-
-// Moves waiting sequences into free places; how many prompt tokens their prefill has.
+// Moves waiting sequences into free places, and prefills as much as one step may; how many prompt tokens that is.
 std::uint64_t Engine::admit() {
-  std::uint64_t prompt_tokens = 0;
-  while (!waiting_.empty() && running_.size() < options_.batch_max) {
-    prompt_tokens += waiting_.front().request.prompt_tokens + waiting_.front().generated;
-    running_.push_back(waiting_.front());
+  const std::uint64_t chunk =
+      options_.prefill_chunk > 0 ? options_.prefill_chunk : std::numeric_limits<std::uint64_t>::max();
+  step_.prefilled = 0;
+  std::uint64_t tokens = prefill(chunk);
+  while (tokens < chunk && !waiting_.empty() && running_.size() < options_.batch_max) {
+    Running sequence = waiting_.front();
     waiting_.pop_front();
+    if (sequence.generated == 0) truth_.prompt_tokens += sequence.request.prompt_tokens;
+    // What a preempted sequence has generated is computed once more, and so is what was cached of its prompt.
+    sequence.prefill_left = sequence.generated == 0 ? sequence.request.prompt_tokens - sequence.request.cached_tokens
+                                                    : sequence.request.prompt_tokens + sequence.generated;
+    const std::uint64_t now = std::min(sequence.prefill_left, chunk - tokens);
+    sequence.prefill_left -= now;
+    tokens += now;
+    ++step_.prefilled;
+    running_.push_back(sequence);
   }
-  return prompt_tokens;
+  return tokens;
+}
+
+// Goes on with the prompts that did not fit into the steps before.
+std::uint64_t Engine::prefill(std::uint64_t tokens_max) {
+  std::uint64_t tokens = 0;
+  for (std::size_t i = decoding_; i < running_.size() && tokens < tokens_max; ++i) {
+    const std::uint64_t now = std::min(running_[i].prefill_left, tokens_max - tokens);
+    running_[i].prefill_left -= now;
+    tokens += now;
+    ++step_.prefilled;
+  }
+  return tokens;
+}
+
+// What a step's planned time is multiplied by.
+double Engine::slowness(double seconds) {
+  double factor = jitter_.factor(seconds, random_);
+  if (warm_up_left_ > 0) {
+    factor *= 1 + warm_up_left_ / warm_up_;
+    warm_up_left_ -= factor * seconds;
+  }
+  return factor;
 }
 
 // How many tokens the sequence gets of a decode pass.
@@ -148,8 +179,9 @@ std::uint64_t Engine::tokens_of_pass(Running& sequence) {
 
 void Engine::bear(Running& sequence, double seconds) {
   const bool decodes = !sequence.prefilling;
-  sequence.prefilling = false;
   (decodes ? sequence.decode_seconds : sequence.prefill_seconds) += seconds;
+  if (sequence.prefill_left > 0) return;
+  sequence.prefilling = false;
   const std::uint64_t tokens = decodes ? tokens_of_pass(sequence) : 1;
   sequence.generated += tokens;
   truth_.output_tokens += tokens;

@@ -4,9 +4,9 @@
 //   out:  how long that step takes, and which sequences bear a token at its end
 //
 // A step takes (W(B) + Σ KV(c)) / (bandwidth × efficiency) + prefill of the newly admitted + overhead (design.md §7). A
-// sequence that is prefilled in a step is not in that step's B or Σ KV: it bears its first token at the step's end and
-// is in decode from the next step on. The engine keeps its own truth, which a daemon that watches the wire is held
-// against.
+// sequence that is prefilled in a step is not in that step's B or Σ KV: it bears its first token at the end of the step
+// that completes its prompt and is in decode from the next step on. The engine keeps its own truth, which a daemon that
+// watches the wire is held against.
 //
 // No clock and no I/O: whoever drives it (a paced server, a test, a capture writer) decides what the seconds mean.
 // Bounds: sequences_waiting_max. Thread rule: one thread.
@@ -14,6 +14,9 @@
 #pragma once
 
 #include "metrics/geometry.h"
+#include "tests/simulator/expert_router.h"
+#include "tests/simulator/step_jitter.h"
+#include "tests/simulator/truth.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,19 +26,18 @@
 
 namespace rooflined::simulator {
 
-enum class Routing : std::uint8_t {
-  kExpected,  // the expected number of distinct experts: the very formula of the daemon
-  kRandom,    // experts drawn uniformly for each token and layer
-};
-
 struct EngineOptions {
   Geometry geometry;
   BytesPerSecond bandwidth = 0;
   double efficiency = 1;                 // share of the bandwidth that a decode pass reaches, in (0, 1]
   std::size_t batch_max = 256;           // sequences in prefill or decode at a time
   double prefill_tokens_per_second = 0;  // 0: prefill is free
+  std::uint64_t prefill_chunk = 0;       // prompt tokens of one step at most; 0: whole prompts
   double overhead_seconds = 0;           // of each step
   Routing routing = Routing::kExpected;
+  double routing_skew = 1;  // of Routing::kSkewed
+  JitterOptions jitter;
+  double preemption = 0;  // probability of each step with several sequences in decode that one loses its place
   // Speculative decoding: a pass verifies so many drafts of each sequence, and yields those that are accepted before
   // the first one that is not, and one token more.
   std::size_t draft_tokens = 0;
@@ -50,6 +52,7 @@ struct SequenceRequest {
   SequenceId id = 0;
   std::uint64_t prompt_tokens = 1;
   std::uint64_t output_tokens = 1;  // at least 1
+  std::uint64_t cached_tokens = 0;  // of the prompt, less than all: no prefill is needed for them
 };
 
 // What one sequence bears at the end of a step.
@@ -71,30 +74,9 @@ struct Step {
   std::vector<Emission> emissions;
 };
 
-// Sums since the start. Decode only, as in the daemon's books: a step without a sequence in decode adds no busy time.
-struct Truth {
-  std::uint64_t decode_passes = 0;
-  std::uint64_t prefill_steps = 0;
-  double dense_bytes = 0;
-  double expert_bytes = 0;
-  double kv_bytes = 0;
-  double busy_seconds = 0;           // steps with at least one sequence in decode
-  double busy_prefill_seconds = 0;   // the part of busy_seconds spent on prefill
-  double busy_overhead_seconds = 0;  // the part of busy_seconds spent on overhead
-  double sequence_seconds = 0;
-  std::uint64_t prompt_tokens = 0;
-  std::uint64_t output_tokens = 0;
-  std::uint64_t decode_tokens = 0;
-  double context_tokens = 0;  // Σ context over decode tokens
-  std::uint64_t sequences_finished = 0;
-  std::uint64_t sequences_cancelled = 0;
-
-  double bytes() const { return dense_bytes + expert_bytes + kv_bytes; }
-};
-
 class Engine {
  public:
-  // Requires: bandwidth > 0, efficiency in (0, 1], batch_max ≥ 1, prefill rate and overhead ≥ 0, acceptance in [0, 1].
+  // Requires: bandwidth > 0, efficiency in (0, 1], batch_max ≥ 1, prefill rate and overhead ≥ 0, shares in [0, 1].
   explicit Engine(EngineOptions options);
 
   // False where sequences_waiting_max are waiting already.
@@ -112,6 +94,10 @@ class Engine {
   // Plans one step and books it. The emissions belong to its end, `seconds` later. The result is valid until the next
   // call. Requires: !idle().
   const Step& step();
+  // From the next step on. Sequences and truth stay; jitter and routing begin anew.
+  void reconfigure(EngineOptions options);
+  // The next steps take up to twice as long, less and less, until `seconds` have passed: caches are cold.
+  void warm_up(double seconds) { warm_up_left_ = warm_up_ = seconds; }
   // The last step took longer than planned (the machine was suspended, or too slow).
   void stall(double seconds);
 
@@ -126,26 +112,30 @@ class Engine {
     std::uint64_t accepted = 0;
     double prefill_seconds = 0;
     double decode_seconds = 0;
+    std::uint64_t prefill_left = 0;
     bool prefilling = true;
   };
 
+  void book_busy(double seconds);
+  void preempt_at_random();
   double decode_seconds();
-  double expert_bytes(std::size_t batch);
-  double drawn_expert_bytes(std::size_t batch);
-  std::size_t draw_distinct(const ExpertGroup& group, std::size_t batch);
   std::uint64_t admit();
+  std::uint64_t prefill(std::uint64_t tokens_max);
+  double slowness(double seconds);
   std::uint64_t tokens_of_pass(Running& sequence);
   void bear(Running& sequence, double seconds);
 
   EngineOptions options_;
   std::deque<Running> waiting_;
-  std::vector<Running> running_;  // in decode first, this step's newcomers last
+  std::vector<Running> running_;  // in decode first, those in prefill last
+  std::size_t decoding_ = 0;      // how many those are
   Step step_;
   Truth truth_;
   std::mt19937_64 random_;
-  std::vector<std::uint8_t> expert_read_;    // by any token of the layer in this step
-  std::vector<std::uint64_t> expert_drawn_;  // number of the draw in which the token took this expert
-  std::uint64_t draw_ = 0;
+  ExpertRouter router_;
+  StepJitter jitter_;
+  double warm_up_ = 0;
+  double warm_up_left_ = 0;
 };
 
 }  // namespace rooflined::simulator

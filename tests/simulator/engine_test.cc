@@ -74,6 +74,22 @@ TEST_CASE("drawn experts are the expected number on average, and at least k") {
   CHECK(engine.truth().expert_bytes / 20000 / 1e6 == Approx(expected).margin(0.06));
 }
 
+TEST_CASE("skewed routing reads fewer experts than uniform routing, and no skew as many") {
+  const auto mean = [](Routing routing, double skew) {
+    EngineOptions options = options_for(moe_geometry());
+    options.routing = routing;
+    options.routing_skew = skew;
+    Engine engine(options);
+    submit(engine, 4, 1, 5001);
+    while (!engine.idle()) engine.step();
+    return engine.truth().expert_bytes / 5000 / 1e6;
+  };
+  const double uniform = mean(Routing::kRandom, 0);
+  CHECK(mean(Routing::kSkewed, 0) == Approx(uniform).margin(0.1));
+  CHECK(mean(Routing::kSkewed, 1) < uniform - 0.5);
+  CHECK(mean(Routing::kSkewed, 3) < mean(Routing::kSkewed, 1));
+}
+
 TEST_CASE("a sequence in prefill is not in that step's batch, and joins with the next") {
   EngineOptions options = options_for(dense_geometry());
   options.prefill_tokens_per_second = 1000;
@@ -111,6 +127,96 @@ TEST_CASE("a sequence in prefill is not in that step's batch, and joins with the
   CHECK(truth.output_tokens == 5);
   CHECK(truth.decode_tokens == 3);
   CHECK(truth.prompt_tokens == 150);
+}
+
+TEST_CASE("a long prompt is prefilled in chunks while others decode") {
+  EngineOptions options = options_for(dense_geometry());
+  options.prefill_tokens_per_second = 1000;
+  options.prefill_chunk = 40;
+  Engine engine(options);
+  submit(engine, 1, 30, 10);
+  CHECK(engine.step().seconds == Approx(0.03));
+  REQUIRE(engine.submit({2, 100, 10}));
+  for (const double chunk : {0.04, 0.04, 0.02}) {
+    const double context = static_cast<double>(30 + engine.truth().output_tokens);
+    const Step& step = engine.step();
+    CHECK(step.decoding == 1);
+    CHECK(step.seconds == Approx((1e9 + context * 1e3) / 50e9 + chunk));
+  }
+  CHECK(engine.truth().prefilled_tokens == 130);
+  CHECK(engine.step().decoding == 2);
+  CHECK(engine.truth().output_tokens == 7);
+}
+
+TEST_CASE("what is cached of a prompt needs no prefill, and is read all the same") {
+  EngineOptions options = options_for(dense_geometry());
+  options.prefill_tokens_per_second = 1000;
+  Engine engine(options);
+  REQUIRE(engine.submit({1, 100, 2, 90}));
+  CHECK(engine.step().seconds == Approx(0.01));
+  engine.step();
+  CHECK(engine.truth().kv_bytes == Approx(101e3));
+  CHECK(engine.truth().prompt_tokens == 100);
+}
+
+TEST_CASE("a preempted sequence is prefilled again and ends with all its tokens") {
+  EngineOptions options = options_for(dense_geometry());
+  options.prefill_tokens_per_second = 1000;
+  options.preemption = 0.2;
+  Engine engine(options);
+  submit(engine, 3, 10, 50);
+  while (!engine.idle()) engine.step();
+  const Truth& truth = engine.truth();
+  CHECK(truth.preemptions > 0);
+  CHECK(truth.output_tokens == 150);
+  CHECK(truth.prompt_tokens == 30);
+  CHECK(truth.prefilled_tokens > 30);
+  CHECK(truth.decode_tokens == 147 - truth.preemptions);
+}
+
+TEST_CASE("jitter has the mean 1, the variation and the correlation asked for") {
+  const double correlation = GENERATE(0.0, 0.8);
+  StepJitter jitter({0.2, correlation, 0});
+  std::mt19937_64 random(1);
+  double sum = 0;
+  double squares = 0;
+  double products = 0;
+  double before = 1;
+  constexpr int kDraws = 100000;
+  for (int i = 0; i < kDraws; ++i) {
+    const double factor = jitter.factor(1, random);
+    sum += factor;
+    squares += (factor - 1) * (factor - 1);
+    products += (factor - 1) * (before - 1);
+    before = factor;
+  }
+  CHECK(sum / kDraws == Approx(1).margin(0.01));
+  CHECK(std::sqrt(squares / kDraws) == Approx(0.2).margin(0.01));
+  CHECK(products / squares == Approx(correlation).margin(0.03));
+}
+
+TEST_CASE("a draw of jitter holds for its period") {
+  StepJitter jitter({0.2, 0, 10});
+  std::mt19937_64 random(1);
+  const double first = jitter.factor(4, random);
+  CHECK(jitter.factor(4, random) == first);
+  CHECK(jitter.factor(4, random) == first);
+  CHECK(jitter.factor(4, random) != first);
+}
+
+TEST_CASE("cold caches make steps slower, less and less") {
+  EngineOptions options = options_for(dense_geometry());
+  Engine engine(options);
+  submit(engine, 1, 1, 1000);
+  engine.step();
+  const double warm = engine.step().seconds;
+  engine.warm_up(10 * warm);
+  const double first = engine.step().seconds;
+  CHECK(first == Approx(2 * warm).epsilon(0.01));
+  double last = first;
+  for (int i = 0; i < 20; ++i) last = engine.step().seconds;
+  CHECK(last == Approx(warm).epsilon(0.01));
+  CHECK(engine.truth().busy_capacity_bytes == Approx(engine.truth().busy_seconds * 100e9));
 }
 
 TEST_CASE("MBU is the efficiency where prefill and overhead are free") {

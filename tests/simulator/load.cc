@@ -3,6 +3,7 @@
 #include "tests/simulator/task_threads.h"
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 #include <thread>
 #include <utility>
@@ -30,16 +31,17 @@ Load::Load(LoadOptions options) : options_(std::move(options)) {}
 
 LoadResult Load::run() {
   const Clock::time_point begun = Clock::now();
+  counts_from_ = begun + std::chrono::duration_cast<Clock::duration>(options_.warm_up);
   deadline_ = begun + std::chrono::duration_cast<Clock::duration>(options_.duration);
   std::vector<std::thread> threads;
-  if (options_.rate) {
+  if (options_.pattern.rate) {
     threads.emplace_back([this] { arrive_at_random(); });
   } else {
-    for (std::size_t i = 0; i < options_.concurrency; ++i) threads.emplace_back([this, i] { loop_client(i); });
+    for (std::size_t i = 0; i < options_.pattern.concurrency; ++i) threads.emplace_back([this, i] { loop_client(i); });
   }
   for (std::thread& thread : threads) thread.join();
   const std::lock_guard lock(mutex_);
-  result_.elapsed_seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  result_.elapsed_seconds = std::chrono::duration<double>(Clock::now() - counts_from_).count();
   return std::move(result_);
 }
 
@@ -56,12 +58,12 @@ void Load::stop() {
 
 void Load::loop_client(std::size_t index) {
   StreamClient client(options_.client, stopping_, tokens_seen_);
-  for (std::uint64_t turn = 0; !over(); ++turn) run_one(client, index + turn * options_.concurrency);
+  for (std::uint64_t turn = 0; !over(); ++turn) run_one(client, index + turn * options_.pattern.concurrency);
 }
 
 void Load::arrive_at_random() {
   std::mt19937_64 random(options_.seed);
-  std::exponential_distribution<double> gap_seconds(*options_.rate);
+  std::exponential_distribution<double> gap_seconds(*options_.pattern.rate);
   TaskThreads requests;
   Clock::time_point arrival = Clock::now();
   for (std::uint64_t number = 0;; ++number) {
@@ -88,28 +90,57 @@ void Load::run_one(StreamClient& client, std::uint64_t number) {
     clients_.insert(&client);
   }
   ++in_flight_;
-  const StreamResult result = client.run(number);
+  const bool counts = Clock::now() >= counts_from_;
+  const StreamResult result = client.run(number, draw_manner(number));
   --in_flight_;
   {
     const std::lock_guard lock(mutex_);
     clients_.erase(&client);
-    book(result);
+    if (counts) book(result);
   }
   if (result.outcome == StreamOutcome::kFailed) sleep_until(Clock::now() + kRetryPause);
+}
+
+// By its number alone, so that a run can be repeated.
+Manner Load::draw_manner(std::uint64_t number) const {
+  std::seed_seq seed{options_.seed, number};
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> share;
+  const LoadPattern& pattern = options_.pattern;
+  Manner manner{pattern.prompt_tokens.draw(random), pattern.output_tokens.draw(random)};
+  manner.stream = share(random) >= pattern.whole_share;
+  manner.slow = share(random) < options_.slow_share;
+  if (share(random) < pattern.abort_share) {
+    manner.leave_after = 1 + static_cast<std::uint64_t>(share(random) * static_cast<double>(manner.output_tokens));
+  }
+  return manner;
 }
 
 // Requires: mutex_ is held.
 void Load::book(const StreamResult& result) {
   if (result.outcome == StreamOutcome::kFailed) ++result_.failed[result.failure];
   if (result.outcome == StreamOutcome::kCut) ++result_.cut;
+  if (result.outcome == StreamOutcome::kLeft) ++result_.left;
   if (result.outcome == StreamOutcome::kCompleted) {
     ++result_.completed;
+    if (is_good(result)) ++result_.good;
     result_.prompt_tokens += result.prompt_tokens;
     result_.request_seconds.add(result.request_seconds);
   }
   result_.output_tokens += result.output_tokens;
-  if (result.ttft_seconds > 0) result_.ttft_seconds.add(result.ttft_seconds);
+  // One that was cut while it waited for its first token waited at least so long: left out, a queue that grows without
+  // end would look short.
+  const bool waits = result.outcome == StreamOutcome::kCut && result.ttft_seconds == 0;
+  const double ttft = waits ? result.request_seconds : result.ttft_seconds;
+  if (ttft > 0 && (!waits || ttft > options_.ttft_seconds_max.value_or(ttft))) result_.ttft_seconds.add(ttft);
   for (const double seconds : result.intervals_seconds) result_.itl_seconds.add(seconds);
+}
+
+bool Load::is_good(const StreamResult& result) const {
+  if (options_.ttft_seconds_max && result.ttft_seconds > *options_.ttft_seconds_max) return false;
+  if (!options_.itl_seconds_max || result.intervals_seconds.empty()) return true;
+  const double sum = std::accumulate(result.intervals_seconds.begin(), result.intervals_seconds.end(), 0.0);
+  return sum / static_cast<double>(result.intervals_seconds.size()) <= *options_.itl_seconds_max;
 }
 
 // False when stop() came first.

@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
     app.require_subcommand(1);
     add_serve_command(app, exit_status);
     add_load_command(app, exit_status);
+    add_slo_command(app, exit_status);
     add_make_model_command(app, exit_status);
     try {
       app.parse(argc, argv);

@@ -1,8 +1,10 @@
 #include "tests/simulator/model.h"
 
 #include "collectors/model/byte_source.h"
+#include "collectors/model/catalogue.h"
 #include "collectors/model/gguf_model.h"
 #include "collectors/model/model_file.h"
+#include "collectors/model/model_reader.h"
 #include "tests/support/gguf_writer.h"
 
 #include <fmt/format.h>
@@ -43,7 +45,8 @@ Result<const Preset*> find_preset(std::string_view name) {
   const auto* const found = std::ranges::find(kPresets, name, &Preset::name);
   if (found != std::end(kPresets)) return found;
   return Error{ErrorCode::kNotFound, std::string(name),
-               fmt::format("no such built-in model; there are {}", fmt::join(preset_names(), ", "))};
+               fmt::format("no such built-in model; there are {}, and published ones by their hub names",
+                           fmt::join(preset_names(), ", "))};
 }
 
 void add_layer(test::GgufWriter& file, const Preset& preset, std::uint32_t layer) {
@@ -101,6 +104,7 @@ Result<model::ModelFile> describe(const Preset& preset) {
 }
 
 Result<model::ModelFile> describe_builtin(std::string_view name) {
+  if (auto published = model::catalogue_model(name)) return std::move(*published);
   const auto preset = find_preset(name);
   if (!preset) return preset.error();
   return describe(**preset);
@@ -117,7 +121,7 @@ std::vector<std::string> preset_names() {
 Result<Model> load_model(const std::string& name, std::string_view kv_cache_type) {
   const bool builtin = name.starts_with(kBuiltinPrefix);
   const std::string_view preset = builtin ? std::string_view(name).substr(kBuiltinPrefix.size()) : "";
-  const auto file = builtin ? describe_builtin(preset) : model::read_gguf(name);
+  const auto file = builtin ? describe_builtin(preset) : model::read_model(name);
   if (!file) return file.error();
   const auto types = model::parse_kv_cache_types(kv_cache_type);
   if (!types) return types.error();
@@ -133,8 +137,10 @@ Result<Model> load_model(const std::string& name, std::string_view kv_cache_type
     return model;
   }
   std::error_code error;
-  const std::filesystem::path path = std::filesystem::canonical(name, error);
+  std::filesystem::path path = std::filesystem::canonical(name, error);
   if (error) return Error{ErrorCode::kIo, name, error.message()};
+  // Servers are told the folder, and call the model by it.
+  if (path.filename() == "config.json") path = path.parent_path();
   model.name = path.filename();
   model.path = path;
   return model;

@@ -1,7 +1,7 @@
-// The model that the simulated engine pretends to run: a GGUF file, or a shape that is built in.
+// The model that the simulated engine pretends to run: a model file of any format, or a shape that is built in.
 //
 // A preset can be written as a GGUF file of its full size whose tensor data are a hole. Built-in or file, the geometry
-// comes from the header by collectors/model, as it does for the daemon.
+// comes from collectors/model, as it does for the daemon.
 
 #pragma once
 
@@ -26,7 +26,8 @@ struct Model {
 
 std::vector<std::string> preset_names();
 
-// `name` is "builtin:PRESET" or the path of a file. `kv_cache_type` is "T" or "K,V".
+// `name` is "builtin:PRESET", "builtin:HUB-NAME" (of the daemon's catalogue), or the path of whatever `inspect` reads.
+// `kv_cache_type` is "T" or "K,V".
 Result<Model> load_model(const std::string& name, std::string_view kv_cache_type = "f16");
 
 // An existing file is replaced.

@@ -24,16 +24,40 @@ std::string_view token_text(std::uint64_t index) {
   return kWords[static_cast<std::size_t>(index * 7 % kWords.size())];
 }
 
-std::string whole_text(std::uint64_t tokens) {
+std::string text_between(std::uint64_t first, std::uint64_t last) {
   std::string text;
-  for (std::uint64_t index = 1; index <= tokens; ++index) text += token_text(index);
+  for (std::uint64_t index = first; index <= last; ++index) text += token_text(index);
   return text;
 }
 
+std::string newest_text(const Response& response, std::uint64_t tokens) {
+  return text_between(response.generated - tokens + 1, response.generated);
+}
+
+std::string whole_text(const Response& response) {
+  return text_between(1, response.generated);
+}
+
 Json usage(const Response& response) {
-  return {{"prompt_tokens", response.request.prompt_tokens},
-          {"total_tokens", response.request.prompt_tokens + response.generated},
-          {"completion_tokens", response.generated}};
+  Json body = {{"prompt_tokens", response.request.prompt_tokens},
+               {"total_tokens", response.request.prompt_tokens + response.generated},
+               {"completion_tokens", response.generated}};
+  if (response.cached_tokens > 0) body["prompt_tokens_details"] = {{"cached_tokens", response.cached_tokens}};
+  return body;
+}
+
+Json listed_model(const ServerFacts& facts, std::string_view owner) {
+  return {{"id", facts.model.name},          {"object", "model"},
+          {"created", facts.started_at},     {"owned_by", owner},
+          {"root", model_root(facts.model)}, {"max_model_len", kContextMax}};
+}
+
+std::string model_list(const Json& model) {
+  return Json{{"object", "list"}, {"data", Json::array({model})}}.dump();
+}
+
+const std::string& model_root(const Model& model) {
+  return model.path.empty() ? model.name : model.path;
 }
 
 std::string response_id(const Response& response) {

@@ -20,8 +20,17 @@ inline constexpr std::string_view kDoneFrame = "data: [DONE]\n\n";
 std::string frame(const Json& body);
 // The text of the `index`-th output token (from 1): a word with a leading space.
 std::string_view token_text(std::uint64_t index);
-std::string whole_text(std::uint64_t tokens);
+// That of tokens first…last.
+std::string text_between(std::uint64_t first, std::uint64_t last);
+// Of the newest `tokens` tokens of a response, or of all.
+std::string newest_text(const Response& response, std::uint64_t tokens);
+std::string whole_text(const Response& response);
 Json usage(const Response& response);
+// One entry of /v1/models as vLLM and its like have it.
+Json listed_model(const ServerFacts& facts, std::string_view owner);
+std::string model_list(const Json& model);
+// Where the model's weights are: its path, else its name.
+const std::string& model_root(const Model& model);
 // "chatcmpl-…" or "cmpl-…".
 std::string response_id(const Response& response);
 // The object's name: "chat.completion.chunk", "text_completion", …

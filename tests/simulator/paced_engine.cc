@@ -30,8 +30,17 @@ MonotonicTime monotonic_now() {
 
 }  // namespace
 
-PacedEngine::PacedEngine(const EngineOptions& options, const Dialect& dialect)
-    : dialect_(dialect), engine_(options), thread_([this] { run(); }) {}
+PacedReport& PacedReport::operator+=(const PacedReport& other) {
+  truth += other.truth;
+  running += other.running;
+  waiting += other.waiting;
+  slips += other.slips;
+  slipped_seconds += other.slipped_seconds;
+  return *this;
+}
+
+PacedEngine::PacedEngine(const EngineOptions& options, const Dialect& dialect, const FrameOptions& frames)
+    : engine_(options), frames_(dialect, frames, options.seed), thread_([this] { run(); }) {}
 
 PacedEngine::~PacedEngine() {
   stop();
@@ -54,6 +63,12 @@ ServeOutcome PacedEngine::serve(Response& response, const WriteFrame& write) {
     wake_.notify_all();
   }
   return result.get();
+}
+
+void PacedEngine::change(const EngineOptions& options, double warm_up_seconds) {
+  const std::lock_guard lock(mutex_);
+  changed_ = options;
+  warm_up_seconds_ = warm_up_seconds;
 }
 
 PacedReport PacedEngine::report() const {
@@ -88,11 +103,16 @@ bool PacedEngine::take_jobs() {
       step_end_ = monotonic_now();  // an idle engine has no schedule: the next one begins here
     }
     if (stopping_) return false;
+    if (changed_) {
+      engine_.reconfigure(std::move(*changed_));
+      changed_.reset();
+      if (warm_up_seconds_ > 0) engine_.warm_up(warm_up_seconds_);
+    }
     jobs.swap(incoming_);
   }
   for (const Job& job : jobs) {
     const GenerationRequest& request = job.response->request;
-    if (engine_.submit({job.response->id, request.prompt_tokens, request.output_tokens})) {
+    if (engine_.submit({job.response->id, request.prompt_tokens, request.output_tokens, job.response->cached_tokens})) {
       jobs_.emplace(job.response->id, job);
     } else {
       job.outcome->set_value(ServeOutcome::kRefused);
@@ -108,22 +128,12 @@ void PacedEngine::plan(const Step& step) {
   for (const Emission& emission : step.emissions) {
     const auto found = jobs_.find(emission.id);
     if (found == jobs_.end()) continue;
-    Response& response = *found->second.response;
-    response.drafted = emission.drafted;
-    response.accepted = emission.accepted;
-    response.prefill_seconds = emission.prefill_seconds;
-    response.decode_seconds = emission.decode_seconds;
-    // Tokens of one pass come one after the other, as llama-server sends them.
-    response.generated = emission.generated - emission.tokens;
-    while (response.generated < emission.generated) {
-      ++response.generated;
-      if (!response.request.stream) continue;
-      for (std::string& bytes : dialect_.token_writes(response)) {
-        writes_.push_back({emission.id, std::move(bytes), false});
-      }
+    Job& job = found->second;
+    std::vector<std::string> writes = frames_.take(emission, *job.response, job.stream);
+    if (emission.finished && writes.empty()) writes.emplace_back();
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      writes_.push_back({emission.id, std::move(writes[i]), emission.finished && i + 1 == writes.size()});
     }
-    if (!emission.finished) continue;
-    writes_.push_back({emission.id, response.request.stream ? dialect_.end_write(response) : std::string(), true});
   }
 }
 

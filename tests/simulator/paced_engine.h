@@ -9,6 +9,7 @@
 #include "metrics/base/time.h"
 #include "tests/simulator/dialect.h"
 #include "tests/simulator/engine.h"
+#include "tests/simulator/frame_maker.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -16,6 +17,7 @@
 #include <functional>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -41,12 +43,14 @@ struct PacedReport {
   // How often the schedule was moved because a step ended more than kLatenessMax late, and by how much in all.
   std::uint64_t slips = 0;
   double slipped_seconds = 0;
+
+  PacedReport& operator+=(const PacedReport& other);
 };
 
 class PacedEngine {
  public:
   // Requires: `dialect` outlives this.
-  PacedEngine(const EngineOptions& options, const Dialect& dialect);
+  PacedEngine(const EngineOptions& options, const Dialect& dialect, const FrameOptions& frames = {});
   ~PacedEngine();
   PacedEngine(const PacedEngine&) = delete;
   PacedEngine& operator=(const PacedEngine&) = delete;
@@ -55,6 +59,8 @@ class PacedEngine {
   // engine's thread; of the others only the counts in `response` are filled in.
   ServeOutcome serve(Response& response, const WriteFrame& write);
   PacedReport report() const;
+  // From the next step on; with cold caches for so long.
+  void change(const EngineOptions& options, double warm_up_seconds);
   // Every serve() returns soon, and later ones at once.
   void stop();
 
@@ -63,6 +69,7 @@ class PacedEngine {
     Response* response = nullptr;
     const WriteFrame* write = nullptr;
     std::promise<ServeOutcome>* outcome = nullptr;
+    StreamState stream = {};
   };
   struct PlannedWrite {
     SequenceId id = 0;
@@ -78,10 +85,9 @@ class PacedEngine {
   void finish(SequenceId id, ServeOutcome outcome);
   void publish();
 
-  const Dialect& dialect_;
-
   // Of the engine's thread.
   Engine engine_;
+  FrameMaker frames_;
   MonotonicTime step_end_;
   std::unordered_map<SequenceId, Job> jobs_;
   std::vector<PlannedWrite> writes_;
@@ -90,8 +96,10 @@ class PacedEngine {
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::vector<Job> incoming_;  // guarded by mutex_
-  PacedReport report_;         // guarded by mutex_
+  std::vector<Job> incoming_;             // guarded by mutex_
+  std::optional<EngineOptions> changed_;  // guarded by mutex_
+  double warm_up_seconds_ = 0;            // guarded by mutex_
+  PacedReport report_;                    // guarded by mutex_
   std::atomic<bool> stopping_ = false;
 
   std::thread thread_;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <initializer_list>
 #include <string>
 
 namespace rooflined::simulator {
@@ -60,9 +61,17 @@ Result<std::uint64_t> count_prompt(const json& request) {
   return static_cast<std::uint64_t>(prompt->size());
 }
 
-bool flag(const json& object, const char* key) {
+bool flag(const json& object, const char* key, bool otherwise = false) {
   const auto found = object.find(key);
-  return found != object.end() && found->is_boolean() && found->get<bool>();
+  return found != object.end() && found->is_boolean() ? found->get<bool>() : otherwise;
+}
+
+void read_limit(const json& object, std::initializer_list<const char*> keys, std::uint64_t& output_tokens) {
+  for (const char* key : keys) {
+    const auto limit = object.find(key);
+    if (limit == object.end() || !limit->is_number_integer()) continue;
+    if (const auto tokens = limit->get<std::int64_t>(); tokens >= 1) output_tokens = static_cast<std::uint64_t>(tokens);
+  }
 }
 
 }  // namespace
@@ -70,22 +79,21 @@ bool flag(const json& object, const char* key) {
 Result<GenerationRequest> read_request(Route route, std::string_view body) {
   const json document = json::parse(body, nullptr, false);
   if (!document.is_object()) return bad("the body must be a JSON object");
-  const auto counted = route == Route::kChat ? count_messages(document) : count_prompt(document);
+  const auto counted = is_chat(route) ? count_messages(document) : count_prompt(document);
   if (!counted) return counted.error();
 
   GenerationRequest request;
   request.route = route;
   request.prompt_tokens = std::max<std::uint64_t>(*counted, 1);
   if (request.prompt_tokens >= kContextMax) return bad("the prompt is longer than the context");
-  request.stream = flag(document, "stream");
-  const auto options = document.find("stream_options");
-  request.include_usage = options != document.end() && options->is_object() && flag(*options, "include_usage");
-  for (const char* key : {"n_predict", "max_tokens", "max_completion_tokens"}) {
-    const auto limit = document.find(key);
-    if (limit == document.end() || !limit->is_number_integer()) continue;
-    if (const auto tokens = limit->get<std::int64_t>(); tokens >= 1) {
-      request.output_tokens = static_cast<std::uint64_t>(tokens);
-    }
+  request.stream = flag(document, "stream", is_ollama(route));
+  const auto stream_options = document.find("stream_options");
+  request.include_usage =
+      stream_options != document.end() && stream_options->is_object() && flag(*stream_options, "include_usage");
+  read_limit(document, {"n_predict", "max_tokens", "max_completion_tokens"}, request.output_tokens);
+  const auto options = document.find("options");
+  if (is_ollama(route) && options != document.end() && options->is_object()) {
+    read_limit(*options, {"num_predict"}, request.output_tokens);
   }
   const auto choices = document.find("n");
   if (choices != document.end() && choices->is_number_integer() && choices->get<std::int64_t>() != 1) {

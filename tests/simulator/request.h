@@ -12,13 +12,22 @@
 namespace rooflined::simulator {
 
 enum class Route : std::uint8_t {
-  kChat,         // /v1/chat/completions
-  kCompletions,  // /v1/completions
-  kNative,       // /completion of llama.cpp
+  kChat,            // /v1/chat/completions
+  kCompletions,     // /v1/completions
+  kNative,          // /completion of llama.cpp
+  kOllamaChat,      // /api/chat
+  kOllamaGenerate,  // /api/generate
 };
 
 constexpr std::uint64_t kContextMax = 131072;
 constexpr std::uint64_t kOutputTokensDefault = 128;
+
+constexpr bool is_chat(Route route) {
+  return route == Route::kChat || route == Route::kOllamaChat;
+}
+constexpr bool is_ollama(Route route) {
+  return route == Route::kOllamaChat || route == Route::kOllamaGenerate;
+}
 
 struct GenerationRequest {
   Route route = Route::kChat;

@@ -1,6 +1,6 @@
 #include "tests/simulator/server.h"
 
-#include "tests/simulator/paced_engine.h"
+#include "tests/simulator/balancer.h"
 #include "tests/simulator/task_threads.h"
 #include "tests/simulator/truth_json.h"
 
@@ -13,9 +13,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace rooflined::simulator {
 namespace {
@@ -40,17 +42,23 @@ void answer_error(httplib::Response& response, int status, std::string_view mess
 
 class Server::Routes {
  public:
-  explicit Routes(const ServerOptions& options)
-      : facts_{options.model, options.engine.batch_max, unix_seconds()},
+  Routes(const ServerOptions& options, const PacedReport& before)
+      : options_(options),
+        before_(before),
+        facts_{options.model, options.engine.batch_max, unix_seconds(), options.version},
         dialect_(make_dialect(options.dialect)),
-        engine_(options.engine, *dialect_),
-        options_(options.engine) {
+        balancer_(options.replicas, options.balance, options.engine.seed) {
+    for (std::size_t i = 0; i < options.replicas; ++i) {
+      EngineOptions engine = options.engine;
+      engine.seed += i;
+      engines_.push_back(std::make_unique<PacedEngine>(engine, *dialect_, options.frames));
+    }
     http_.new_task_queue = [] { return new TaskThreads; };
     http_.set_tcp_nodelay(true);
     http_.set_keep_alive_max_count(100);
     http_.set_write_timeout(0, 0);
     http_.set_payload_max_length(kBodyBytesMax);
-    http_.set_default_headers({{"Server", std::string(dialect_->server())}});
+    if (!dialect_->server().empty()) http_.set_default_headers({{"Server", std::string(dialect_->server())}});
     // By default cpp-httplib sets SO_REUSEPORT, and a second server would take half of the requests without a word.
     http_.set_socket_options([this](socket_t socket) {
       const int on = 1;
@@ -73,8 +81,24 @@ class Server::Routes {
 
   void run() { http_.listen_after_bind(); }
 
+  void change(const Change& change) {
+    const std::lock_guard lock(mutex_);
+    apply(change, options_.engine);
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      EngineOptions engine = options_.engine;
+      engine.seed += i;
+      engines_[i]->change(engine, change.warm_up_seconds);
+    }
+  }
+
+  PacedReport report() const {
+    PacedReport sum = before_;
+    for (const auto& engine : engines_) sum += engine->report();
+    return sum;
+  }
+
   void stop() {
-    engine_.stop();
+    for (const auto& engine : engines_) engine->stop();
     // cpp-httplib forgets a stop() that comes before its loop runs.
     for (int i = 0; i < 1000 && !http_.is_running(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     http_.stop();
@@ -82,23 +106,22 @@ class Server::Routes {
 
  private:
   void add_routes() {
-    add_generation("/v1/chat/completions", Route::kChat);
-    add_generation("/v1/completions", Route::kCompletions);
-    const auto add_body = [this](const char* path, auto make_body) {
+    for (const RoutePath& route : dialect_->routes()) add_generation(std::string(route.path), route.route);
+    const auto add_body = [this](const std::string& path, auto make_body) {
       http_.Get(path, [make_body](const httplib::Request&, httplib::Response& response) {
         response.set_content(make_body(), kJson);
       });
     };
-    add_body("/v1/models", [this] { return dialect_->models_body(facts_); });
+    for (const Page& page : dialect_->pages(facts_)) add_body(page.path, [body = page.body] { return body; });
     add_body("/health", [] { return std::string(R"({"status":"ok"})"); });
-    add_body("/sim/truth", [this] { return truth_json(engine_.report(), options_, facts_.model.name); });
-    if (!dialect_->has_native_routes()) return;
-    add_generation("/chat/completions", Route::kChat);
-    add_generation("/completion", Route::kNative);
-    add_body("/props", [this] { return dialect_->props_body(facts_); });
+    add_body("/sim/truth", [this] {
+      const PacedReport now = report();
+      const std::lock_guard lock(mutex_);
+      return truth_json(now, options_);
+    });
   }
 
-  void add_generation(const char* path, Route route) {
+  void add_generation(const std::string& path, Route route) {
     http_.Post(path, [this, route](const httplib::Request& request, httplib::Response& response) {
       generate(route, request, response);
     });
@@ -111,19 +134,21 @@ class Server::Routes {
     generation->request = *parsed;
     generation->id = ++last_id_;
     generation->model = facts_.model.name;
+    generation->version = facts_.version;
     generation->created = unix_seconds();
+    generation->cached_tokens = cached_tokens(parsed->prompt_tokens, options_.cached_share);
     if (!parsed->stream) return generate_whole(*generation, response);
     response.set_chunked_content_provider(
-        "text/event-stream", [this, generation](std::size_t, httplib::DataSink& sink) {
+        std::string(stream_content_type(route)), [this, generation](std::size_t, httplib::DataSink& sink) {
           const WriteFrame write = [&sink](std::string_view bytes) { return sink.write(bytes.data(), bytes.size()); };
-          if (engine_.serve(*generation, write) != ServeOutcome::kDone) return false;
+          if (serve(*generation, write) != ServeOutcome::kDone) return false;
           sink.done();
           return true;
         });
   }
 
   void generate_whole(Response& generation, httplib::Response& response) {
-    switch (engine_.serve(generation, [](std::string_view) { return true; })) {
+    switch (serve(generation, [](std::string_view) { return true; })) {
       case ServeOutcome::kDone:
         return response.set_content(dialect_->whole_body(generation), kJson);
       case ServeOutcome::kRefused:
@@ -134,16 +159,27 @@ class Server::Routes {
     }
   }
 
+  ServeOutcome serve(Response& generation, const WriteFrame& write) {
+    const std::size_t replica = balancer_.enter();
+    const ServeOutcome outcome = engines_[replica]->serve(generation, write);
+    balancer_.leave(replica);
+    return outcome;
+  }
+
+  ServerOptions options_;  // its engine's part is guarded by mutex_
+  PacedReport before_;
   ServerFacts facts_;
   std::unique_ptr<Dialect> dialect_;
-  PacedEngine engine_;
-  EngineOptions options_;
+  Balancer balancer_;
+  std::vector<std::unique_ptr<PacedEngine>> engines_;
+  std::mutex mutex_;
   std::atomic<std::uint64_t> last_id_ = 0;
   int listener_ = -1;
   httplib::Server http_;
 };
 
-Server::Server(const ServerOptions& options) : routes_(std::make_unique<Routes>(options)) {}
+Server::Server(const ServerOptions& options, const PacedReport& before)
+    : routes_(std::make_unique<Routes>(options, before)) {}
 Server::~Server() = default;
 
 Result<std::uint16_t> Server::bind(const std::string& host, std::uint16_t port) {
@@ -154,6 +190,12 @@ void Server::run() {
 }
 void Server::stop() {
   routes_->stop();
+}
+void Server::change(const Change& change) {
+  routes_->change(change);
+}
+PacedReport Server::report() const {
+  return routes_->report();
 }
 
 }  // namespace rooflined::simulator

@@ -1,5 +1,5 @@
-// The HTTP face of the simulated engine: OpenAI's routes, llama.cpp's own where the dialect has them, /health, and the
-// engine's ground truth on /sim/truth.
+// The HTTP face of the simulated engines: the routes and pages of the dialect, /health, and the ground truth on
+// /sim/truth.
 //
 // cpp-httplib parses and frames HTTP and keeps a thread for each connection; that thread only waits while the engine's
 // thread writes the frames, one send() each, so that no token waits for a thread to wake up. A client that cannot take
@@ -10,8 +10,8 @@
 #pragma once
 
 #include "metrics/base/result.h"
-#include "tests/simulator/dialect.h"
-#include "tests/simulator/engine.h"
+#include "tests/simulator/paced_engine.h"
+#include "tests/simulator/server_options.h"
 
 #include <cstdint>
 #include <memory>
@@ -19,15 +19,10 @@
 
 namespace rooflined::simulator {
 
-struct ServerOptions {
-  EngineOptions engine;
-  Model model;
-  std::string dialect = "openai";  // one of dialect_names()
-};
-
 class Server {
  public:
-  explicit Server(const ServerOptions& options);
+  // `before` is added to what the engines do: the truth of the servers before this one.
+  Server(const ServerOptions& options, const PacedReport& before);
   ~Server();
 
   // Port 0 takes a free one. The port that was bound.
@@ -35,6 +30,9 @@ class Server {
   // Serves until stop(). Requires: bound.
   void run();
   void stop();
+  // The engine's part of a change; no restart. Any thread.
+  void change(const Change& change);
+  PacedReport report() const;
 
  private:
   class Routes;

@@ -15,6 +15,7 @@ import time
 import urllib.request
 
 SIM = sys.argv[1]
+IDLE_SERVER = ["serve", "--model", "builtin:moe-small", "--bandwidth", "1GB", "--efficiency", "1"]
 
 
 class Server:
@@ -111,7 +112,15 @@ def interrupts_are_clean():
 def bad_input_is_one_line():
     for arguments in (["serve"], ["load", "--url", "ftp://x", "--concurrency", "1", "--duration", "1s"],
                       ["serve", "--listen", "8080", "--model", "builtin:moe-small", "--bandwidth", "1", "--efficiency",
-                       "1"], ["make-model", "/nonexistent/m.gguf"], ["nonsense"]):
+                       "1"], ["make-model", "/nonexistent/m.gguf"], ["nonsense"],
+                      [*IDLE_SERVER, "--listen", "127.0.0.1:0", "--change", "1s:colour=red"],
+                      [*IDLE_SERVER, "--listen", "127.0.0.1:0", "--change", "1s:rate=5"],
+                      [*IDLE_SERVER, "--listen", "127.0.0.1:0", "--change", "soon:efficiency=1"],
+                      [*IDLE_SERVER, "--listen", "127.0.0.1:0", "--change", "1s:efficiency=2"],
+                      [*IDLE_SERVER, "--pcap", "/nonexistent/x.pcap", "--concurrency", "1", "--duration", "1s"],
+                      [*IDLE_SERVER, "--pcap", "/dev/null", "--duration", "1s"],
+                      ["load", "--url", "http://127.0.0.1:9", "--concurrency", "1", "--duration", "1s",
+                       "--output-tokens", "9-3"]):
         done = subprocess.run([SIM, *arguments], capture_output=True, text=True, timeout=30, check=False)
         assert done.returncode == 2 and not done.stdout and done.stderr.count("\n") == 1, (arguments, done)
     nobody = load("http://127.0.0.1:9", "--concurrency", "1", "--duration", "100ms", exit_status=1)
@@ -128,8 +137,77 @@ def a_written_model_is_served():
             assert server.get("/health")["status"] == "ok"
 
 
+def a_capture_tells_its_truth():
+    command = [SIM, "serve", "--model", "builtin:moe-small", "--bandwidth", "100GB", "--efficiency", "0.6", "--dialect",
+               "vllm", "--concurrency", "4", "--duration", "20s", "--prompt-tokens", "50-100", "--output-tokens", "exp:80",
+               "--change", "10s:efficiency=0.3,version=9.9,restart=2s,concurrency=1,output-tokens=20"]
+    with tempfile.TemporaryDirectory() as folder:
+        captures, truths = [], []
+        for name in ("a", "b"):
+            path = os.path.join(folder, name)
+            truths.append(subprocess.run([*command, "--pcap", path], check=True, timeout=60, capture_output=True).stdout)
+            with open(path, "rb") as capture:
+                captures.append(capture.read())
+    assert truths[0] == truths[1]
+    # The ids of responses are another server's in each run: as long, and of other letters.
+    assert len(captures[0]) == len(captures[1]) > 100_000
+    assert b"vllm-0.11.0-" in captures[0] and b"vllm-9.9-" in captures[0]
+    first, second = json.loads(truths[0])["phases"]
+    close_to(first["mbu"], 0.6, 0.001)
+    close_to(second["mbu"], 0.3, 0.001)
+    close_to(first["batch_mean"], 4, 0.1)
+    close_to(second["batch_mean"], 1, 0.001)
+
+
+def changes_come_while_it_serves():
+    with Server("--model", "builtin:moe-small", "--bandwidth", "100GB", "--efficiency", "0.6", "--dialect", "llama.cpp",
+                "--change", "1s:efficiency=0.3", "--change", "2s:version=b2-b,restart=100ms") as server:
+        assert server.truth()["efficiency"] == 0.6 and server.truth()["version"] == "b10488-5eae9cb4"
+        tokens = load(server.url, "--concurrency", "1", "--duration", "100ms", "--output-tokens", "10")["output_tokens"]
+        while server.truth()["efficiency"] == 0.6:
+            time.sleep(0.05)
+        while True:
+            try:
+                if server.get("/props")["build_info"] == "b2-b":
+                    break
+            except OSError:
+                pass
+            time.sleep(0.05)
+        # What was done before the restart is not forgotten.
+        assert server.truth()["output_tokens"] == tokens > 0
+        assert server.truth()["efficiency"] == 0.3
+
+
+def the_boundary_is_found():
+    with Server("--model", "builtin:moe-small", "--bandwidth", "10TB", "--efficiency", "1", "--overhead", "5ms",
+                "--max-batch", "1") as server:
+        command = [SIM, "slo", "--url", server.url, "--ttft", "100ms", "--output-tokens", "10", "--trial", "1s",
+                   "--first-rate", "2", "--precision", "0.5", "--json"]
+        found = json.loads(subprocess.run(command, check=True, timeout=100, capture_output=True).stdout)
+    assert found["found"] and found["rate"] >= 2, found
+    fails = [trial["rate"] for trial in found["trials"] if not trial["meets"]]
+    # One at a time, each of ten steps of 5 ms: more than 20 a second cannot be served.
+    assert found["rate"] < min(fails) and found["boundary"]["rate"] == found["rate"] < 40, found
+    assert found["boundary"]["load"]["requests"]["good"] > 0
+
+
+def clients_leave_and_read_slowly():
+    with Server("--model", "builtin:moe-small", "--bandwidth", "100GB", "--efficiency", "1") as server:
+        seen = load(server.url, "--concurrency", "8", "--duration", "2s", "--output-tokens", "20-60", "--prompt-tokens",
+                    "exp:30", "--abort-share", "0.3", "--slow-share", "0.1", "--whole-share", "0.2", "--ttft", "10s")
+    requests = seen["requests"]
+    assert requests["failed"] == 0 and requests["left"] > 0 and 0 < requests["good"] <= requests["completed"], requests
+
+
 streams_agree("openai", "/v1/chat/completions")
 streams_agree("llama.cpp", "/completion")
+streams_agree("vllm", "/v1/completions")
+streams_agree("sglang", "/v1/chat/completions")
+streams_agree("ollama", "/api/chat")
+a_capture_tells_its_truth()
+changes_come_while_it_serves()
+the_boundary_is_found()
+clients_leave_and_read_slowly()
 whole_answers_agree()
 a_client_that_leaves_frees_its_place()
 interrupts_are_clean()

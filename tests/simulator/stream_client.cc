@@ -1,13 +1,16 @@
 #include "tests/simulator/stream_client.h"
 
 #include "tests/simulator/answer_reader.h"
-#include "tests/simulator/openai_frames.h"
+#include "tests/simulator/request_body.h"
 
 #include <fmt/format.h>
 #include <httplib.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace rooflined::simulator {
@@ -15,6 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::chrono::milliseconds kSlowPause{100};
+// The kernel doubles it, and takes no less than about 2 KiB.
+constexpr int kSlowBufferBytes = 2048;
 // A queue in front of a busy server may be long.
 constexpr int kReadTimeoutSeconds = 600;
 
@@ -26,31 +32,13 @@ struct RouteName {
   std::string_view path;
   Route route;
 };
-constexpr std::array<RouteName, 5> kRoutes = {{{"/v1/chat/completions", Route::kChat},
+constexpr std::array<RouteName, 7> kRoutes = {{{"/v1/chat/completions", Route::kChat},
                                                {"/chat/completions", Route::kChat},
                                                {"/v1/completions", Route::kCompletions},
                                                {"/completion", Route::kNative},
-                                               {"/completions", Route::kNative}}};
-
-std::string prompt_of(const ClientOptions& options, std::uint64_t number) {
-  std::string prompt;
-  for (std::uint64_t word = 1; word <= options.prompt_tokens; ++word) prompt += token_text(word + number);
-  return prompt.empty() ? prompt : prompt.substr(1);
-}
-
-std::string body_of(const ClientOptions& options, std::uint64_t number) {
-  Json body = {{"stream", options.stream}, {"ignore_eos", true}};
-  if (options.route == Route::kChat) {
-    body["messages"] = Json::array({{{"role", "user"}, {"content", prompt_of(options, number)}}});
-  } else {
-    body["prompt"] = prompt_of(options, number);
-  }
-  body[options.route == Route::kNative ? "n_predict" : "max_tokens"] = options.output_tokens;
-  if (options.stream && options.ask_usage && options.route != Route::kNative) {
-    body["stream_options"] = {{"include_usage", true}};
-  }
-  return body.dump();
-}
+                                               {"/completions", Route::kNative},
+                                               {"/api/chat", Route::kOllamaChat},
+                                               {"/api/generate", Route::kOllamaGenerate}}};
 
 }  // namespace
 
@@ -89,15 +77,25 @@ void StreamClient::abandon() {
 }
 
 StreamResult StreamClient::run(std::uint64_t number) {
+  return run(number, {options_.prompt_tokens, options_.output_tokens, options_.stream, 0, false});
+}
+
+StreamResult StreamClient::run(std::uint64_t number, const Manner& manner) {
   StreamResult result;
-  AnswerReader answer(options_.stream);
+  AnswerReader answer(manner.stream);
   int status = 0;
 
   httplib::Request request;
   request.method = "POST";
   request.path = options_.path;
   request.headers = {{"Content-Type", "application/json"}};
-  request.body = body_of(options_, number);
+  request.body = request_body(
+      {options_.route, manner.stream, options_.ask_usage, manner.prompt_tokens, manner.output_tokens}, number);
+  if (manner.slow) {
+    http_->stop();  // the buffer is a new connection's
+    http_->set_socket_options(
+        [](socket_t socket) { setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &kSlowBufferBytes, sizeof kSlowBufferBytes); });
+  }
   const Clock::time_point begun = Clock::now();
   Clock::time_point token_at;
   request.response_handler = [&](const httplib::Response& response) {
@@ -117,21 +115,28 @@ StreamResult StreamClient::run(std::uint64_t number) {
       token_at = now;
       tokens_seen_ += tokens;
     }
-    return !cut_;
+    if (manner.slow) std::this_thread::sleep_for(kSlowPause);
+    return !cut_ && (manner.leave_after == 0 || answer.tokens() < manner.leave_after);
   };
   const httplib::Result sent = http_->send(request);
   result.request_seconds = seconds_between(begun, Clock::now());
   const bool complete = answer.finish();
   result.output_tokens = answer.total_tokens().value_or(answer.tokens());
-  result.prompt_tokens = answer.prompt_tokens().value_or(options_.prompt_tokens);
+  result.prompt_tokens = answer.prompt_tokens().value_or(manner.prompt_tokens);
+  if (!sent) result.failure = httplib::to_string(sent.error());
+  return judge(std::move(result), sent.error() == httplib::Error::Success, status, complete, manner);
+}
+
+StreamResult StreamClient::judge(StreamResult result, bool sent, int status, bool complete,
+                                 const Manner& manner) const {
   if (sent && status == 200 && complete) {
     result.outcome = StreamOutcome::kCompleted;
-    if (!options_.stream) tokens_seen_ += result.output_tokens;
+    if (!manner.stream) tokens_seen_ += result.output_tokens;
   } else if (cut_) {
     result.outcome = StreamOutcome::kCut;
-  } else if (!sent) {
-    result.failure = httplib::to_string(sent.error());
-  } else {
+  } else if (manner.leave_after > 0 && result.output_tokens >= manner.leave_after) {
+    result.outcome = StreamOutcome::kLeft;
+  } else if (sent) {
     result.failure = status == 200 ? "answer without its end" : fmt::format("HTTP status {}", status);
   }
   return result;

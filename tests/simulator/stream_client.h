@@ -8,7 +8,6 @@
 #include "tests/simulator/request.h"
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -30,10 +29,19 @@ struct ClientOptions {
   bool ask_usage = true;
 };
 
+// How one request is unlike the others.
+struct Manner {
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t output_tokens = 0;
+  bool stream = true;
+  std::uint64_t leave_after = 0;  // frames with text; 0: it stays to the end
+  bool slow = false;              // takes one piece in kSlowPause out of a small buffer
+};
+
 // Origin, path and route out of a URL; without a path it is /v1/chat/completions.
 Result<ClientOptions> client_options_for(const std::string& url);
 
-enum class StreamOutcome { kCompleted, kCut, kFailed };
+enum class StreamOutcome { kCompleted, kCut, kLeft, kFailed };
 
 struct StreamResult {
   StreamOutcome outcome = StreamOutcome::kFailed;
@@ -53,10 +61,13 @@ class StreamClient {
 
   // `number` chooses the words of the prompt.
   StreamResult run(std::uint64_t number);
+  StreamResult run(std::uint64_t number, const Manner& manner);
   // Ends the request in flight, even where nothing comes. From any thread; set `cut` before.
   void abandon();
 
  private:
+  StreamResult judge(StreamResult result, bool sent, int status, bool complete, const Manner& manner) const;
+
   ClientOptions options_;
   const std::atomic<bool>& cut_;
   std::atomic<std::uint64_t>& tokens_seen_;
