@@ -172,7 +172,7 @@ def main():
         print(f"looked through {size} bytes of memory")
         assert size > 1_000_000, size
         assert not found, found
-        places = {path: get(f"http://127.0.0.1:{web}{path}") for path in ("/metrics", "/api/v1/state", "/")}
+        places = {path: get(f"http://127.0.0.1:{web}{path}") for path in ("/metrics", "/api/v1/state", "/api/v1/history", "/")}
         for path in (folder / "state").rglob("*"):
             if path.is_file():
                 places[str(path)] = path.read_text(errors="replace")

@@ -79,7 +79,7 @@ def check_reload(daemon, log, settings, folder, web, port):
 
 
 def shown(folder, web):
-    places = {path: get(f"http://127.0.0.1:{web}{path}") for path in ("/metrics", "/api/v1/state", "/")}
+    places = {path: get(f"http://127.0.0.1:{web}{path}") for path in ("/metrics", "/api/v1/state", "/api/v1/history", "/")}
     for path in (folder / "state").rglob("*"):
         if path.is_file():
             places[str(path)] = path.read_text(errors="replace")
