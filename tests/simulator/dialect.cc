@@ -11,8 +11,12 @@ struct Entry {
 };
 
 constexpr Entry kDialects[] = {
-    {"openai", make_openai_dialect},       {"vllm", make_vllm_dialect},     {"sglang", make_sglang_dialect},
-    {"llama.cpp", make_llama_cpp_dialect}, {"ollama", make_ollama_dialect},
+    {"openai", make_openai_dialect},
+    {"vllm", make_vllm_dialect},
+    {"vllm-force-usage", make_vllm_force_usage_dialect},
+    {"sglang", make_sglang_dialect},
+    {"llama.cpp", make_llama_cpp_dialect},
+    {"ollama", make_ollama_dialect},
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 // OpenAI's routes as OpenAI, vLLM and SGLang send their frames: what these have in common, and where they differ.
 //
 // vLLM puts the finish reason beside the last token, SGLang so on completions only. Both put the tokens of one pass
-// into one frame. vLLM tells its version on the frame with the totals, and its drafts (with per-request metrics).
+// into one frame. vLLM tells its version on the frame with the totals, its drafts there too (with per-request metrics),
+// and with --enable-force-include-usage the tokens so far on every frame.
 
 #include "tests/simulator/dialects.h"
 #include "tests/simulator/openai_frames.h"
@@ -24,7 +25,8 @@ Json envelope(const Response& response, bool chunk) {
 
 class OpenAiDialect final : public Dialect {
  public:
-  explicit OpenAiDialect(Family family) : family_(family) {}
+  explicit OpenAiDialect(Family family, bool counts_on_frames = false)
+      : family_(family), counts_on_frames_(counts_on_frames) {}
 
   std::string_view server() const override { return family_ == Family::kOpenAi ? "rooflined-sim" : "uvicorn"; }
   std::string_view version() const override {
@@ -50,7 +52,9 @@ class OpenAiDialect final : public Dialect {
     if (response.request.route != Route::kChat) return {choice_frame(response, text, last)};
     std::vector<std::string> writes;
     if (response.generated == tokens) {
-      writes.push_back(choice_frame(response, {{"role", "assistant"}, {"content", ""}}, false));
+      Response before = response;
+      before.generated = 0;
+      writes.push_back(choice_frame(before, {{"role", "assistant"}, {"content", ""}}, false));
     }
     writes.push_back(choice_frame(response, {{"content", text}}, last));
     return writes;
@@ -62,7 +66,7 @@ class OpenAiDialect final : public Dialect {
       const bool chat = response.request.route == Route::kChat;
       write = choice_frame(response, chat ? Json::object() : Json(""), true);
     }
-    if (response.request.include_usage) {
+    if (response.request.include_usage || counts_on_frames_) {
       Json body = envelope(response, true);
       body["choices"] = Json::array();
       body["usage"] = usage(response);
@@ -117,6 +121,7 @@ class OpenAiDialect final : public Dialect {
     if (family_ == Family::kOpenAi && !response.version.empty()) body["system_fingerprint"] = response.version;
     body["choices"] = Json::array({std::move(choice)});
     if (family_ == Family::kSglang) body["usage"] = nullptr;
+    if (counts_on_frames_) body["usage"] = usage(response);
     return frame(body);
   }
 
@@ -129,6 +134,7 @@ class OpenAiDialect final : public Dialect {
   }
 
   Family family_;
+  bool counts_on_frames_;
 };
 
 }  // namespace
@@ -138,6 +144,9 @@ std::unique_ptr<Dialect> make_openai_dialect() {
 }
 std::unique_ptr<Dialect> make_vllm_dialect() {
   return std::make_unique<OpenAiDialect>(Family::kVllm);
+}
+std::unique_ptr<Dialect> make_vllm_force_usage_dialect() {
+  return std::make_unique<OpenAiDialect>(Family::kVllm, true);
 }
 std::unique_ptr<Dialect> make_sglang_dialect() {
   return std::make_unique<OpenAiDialect>(Family::kSglang);

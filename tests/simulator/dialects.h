@@ -10,6 +10,7 @@ namespace rooflined::simulator {
 
 std::unique_ptr<Dialect> make_openai_dialect();
 std::unique_ptr<Dialect> make_vllm_dialect();
+std::unique_ptr<Dialect> make_vllm_force_usage_dialect();
 std::unique_ptr<Dialect> make_sglang_dialect();
 std::unique_ptr<Dialect> make_llama_cpp_dialect();
 std::unique_ptr<Dialect> make_ollama_dialect();
