@@ -87,5 +87,5 @@ fi
 step "tests"
 selection=()
 # A sanitizer slows the daemon enough to move what the live tests compare.
-if [ "$preset" = asan-ubsan ]; then selection=(--label-exclude '^(e2e|tidy|bench|device)$'); else selection=(--label-exclude '^(bench|device)$'); fi
+if [ "$preset" = asan-ubsan ]; then selection=(--label-exclude '^(accuracy|e2e|tidy|bench|device)$'); else selection=(--label-exclude '^(bench|device)$'); fi
 ctest --test-dir "build/$preset" --output-on-failure --parallel "$(nproc)" "${selection[@]}"
