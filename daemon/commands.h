@@ -14,5 +14,6 @@ void add_replay_command(CLI::App& app, int& exit_status);
 void add_membw_command(CLI::App& app, int& exit_status);
 void add_inspect_command(CLI::App& app, int& exit_status);
 void add_check_config_command(CLI::App& app, int& exit_status);
+void add_doctor_command(CLI::App& app, int& exit_status);
 
 }  // namespace rooflined::daemon

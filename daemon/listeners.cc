@@ -41,4 +41,26 @@ std::vector<std::uint16_t> Listeners::child_ports(const Endpoint& endpoint, std:
   return ports;
 }
 
+namespace {
+
+constexpr std::size_t kEndpointsMax = 65'536;
+
+template <typename Read>
+std::vector<Endpoint> from_both(const std::string& tcp, const std::string& tcp6, Read read) {
+  std::vector<Endpoint> endpoints = read(tcp, kEndpointsMax);
+  const std::vector<Endpoint> more = read(tcp6, kEndpointsMax);
+  endpoints.insert(endpoints.end(), more.begin(), more.end());
+  return endpoints;
+}
+
+}  // namespace
+
+std::vector<Endpoint> Listeners::listening() const {
+  return from_both(tcp_, tcp6_, server::listening_endpoints);
+}
+
+std::vector<Endpoint> Listeners::remotes() const {
+  return from_both(tcp_, tcp6_, server::remote_endpoints);
+}
+
 }  // namespace rooflined::daemon

@@ -20,6 +20,9 @@ class Listeners {
   std::uint64_t inode(const Endpoint& endpoint) const;
   // As server::child_ports(), from both tables.
   std::vector<std::uint16_t> child_ports(const Endpoint& endpoint, std::size_t ports_max) const;
+  // What something listens on, and what is at the far end of open connections, from both tables.
+  std::vector<Endpoint> listening() const;
+  std::vector<Endpoint> remotes() const;
 
  private:
   std::string tcp_;

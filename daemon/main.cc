@@ -22,11 +22,13 @@ int main(int argc, char** argv) {
     add_membw_command(app, exit_status);
     add_inspect_command(app, exit_status);
     add_check_config_command(app, exit_status);
+    add_doctor_command(app, exit_status);
     try {
       app.parse(argc, argv);
       if (app.get_subcommands().empty()) {
-        std::fprintf(stderr,
-                     "rooflined: a command is needed: run, replay, membw, inspect or check-config (see --help)\n");
+        std::fprintf(
+            stderr,
+            "rooflined: a command is needed: run, replay, membw, inspect, check-config or doctor (see --help)\n");
         return 2;
       }
     } catch (const CLI::ParseError& error) {

@@ -55,6 +55,16 @@ std::optional<Address> table_address(std::string_view hex) {
   return address;
 }
 
+// "0100007F:1F90"
+std::optional<Endpoint> table_endpoint(std::string_view field) {
+  const std::size_t colon = field.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const auto address = table_address(field.substr(0, colon));
+  const auto port = number(field.substr(colon + 1), 16);
+  if (!address || !port || *port > 65'535) return std::nullopt;
+  return Endpoint{*address, static_cast<std::uint16_t>(*port)};
+}
+
 std::string_view next_field(std::string_view& line) {
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
   const std::string_view field = line.substr(0, line.find(' '));
@@ -63,9 +73,10 @@ std::string_view next_field(std::string_view& line) {
 }
 
 struct TableRow {
-  Address address{};
-  std::uint64_t port = 0;
+  Endpoint local;
+  Endpoint remote;
   bool listening = false;
+  bool established = false;
   std::uint64_t user = 0;
   std::uint64_t inode = 0;
 };
@@ -74,25 +85,30 @@ struct TableRow {
 std::optional<TableRow> table_row(std::string_view line) {
   constexpr std::size_t kUserField = 7;
   constexpr std::size_t kInodeField = 9;
-  constexpr std::string_view kListen = "0A";  // TCP_LISTEN of include/net/tcp_states.h
+  constexpr std::string_view kEstablished = "01";  // TCP_ESTABLISHED, TCP_LISTEN of include/net/tcp_states.h
+  constexpr std::string_view kListen = "0A";
   std::array<std::string_view, kInodeField + 1> fields;
   for (std::string_view& field : fields) field = next_field(line);
-  const std::size_t colon = fields[1].find(':');
-  if (colon == std::string_view::npos) return std::nullopt;
-  const auto address = table_address(fields[1].substr(0, colon));
-  const auto port = number(fields[1].substr(colon + 1), 16);
+  const auto local = table_endpoint(fields[1]);
+  const auto remote = table_endpoint(fields[2]);
   const auto user = number(fields[kUserField], 10);
   const auto inode = number(fields[kInodeField], 10);
-  if (!address || !port || !user || !inode) return std::nullopt;
-  return TableRow{*address, *port, fields[3] == kListen, *user, *inode};
+  if (!local || !remote || !user || !inode) return std::nullopt;
+  return TableRow{*local, *remote, fields[3] == kListen, fields[3] == kEstablished, *user, *inode};
 }
 
-// The next listening socket, of whatever address; `table` is left behind it.
+// The next line, nullopt where it is no socket's; `table` is left behind it.
+std::optional<TableRow> next_row(std::string_view& table) {
+  const std::size_t end = std::min(table.find('\n'), table.size());
+  const auto row = table_row(table.substr(0, end));
+  table.remove_prefix(std::min(end + 1, table.size()));
+  return row;
+}
+
+// The next listening socket, of whatever address.
 std::optional<TableRow> next_listener(std::string_view& table) {
   while (!table.empty()) {
-    const std::size_t end = std::min(table.find('\n'), table.size());
-    const auto row = table_row(table.substr(0, end));
-    table.remove_prefix(std::min(end + 1, table.size()));
+    const auto row = next_row(table);
     if (row && row->listening && row->inode != 0) return row;
   }
   return std::nullopt;
@@ -101,9 +117,9 @@ std::optional<TableRow> next_listener(std::string_view& table) {
 std::optional<TableRow> listener_row(std::string_view table, const Endpoint& endpoint) {
   std::optional<TableRow> on_any;
   while (const auto row = next_listener(table)) {
-    if (row->port != endpoint.port) continue;
-    if (row->address == endpoint.address) return row;
-    if (row->address == kAnyV6 || row->address == kAnyV4) on_any = row;
+    if (row->local.port != endpoint.port) continue;
+    if (row->local.address == endpoint.address) return row;
+    if (row->local.address == kAnyV6 || row->local.address == kAnyV4) on_any = row;
   }
   return on_any;
 }
@@ -165,6 +181,25 @@ std::optional<std::uint64_t> listening_inode(std::string_view table, const Endpo
   return row->inode;
 }
 
+std::vector<Endpoint> listening_endpoints(std::string_view table, std::size_t endpoints_max) {
+  std::vector<Endpoint> endpoints;
+  while (endpoints.size() < endpoints_max) {
+    const auto row = next_listener(table);
+    if (!row) break;
+    endpoints.push_back(row->local);
+  }
+  return endpoints;
+}
+
+std::vector<Endpoint> remote_endpoints(std::string_view table, std::size_t endpoints_max) {
+  std::vector<Endpoint> endpoints;
+  while (!table.empty() && endpoints.size() < endpoints_max) {
+    const auto row = next_row(table);
+    if (row && row->established) endpoints.push_back(row->remote);
+  }
+  return endpoints;
+}
+
 std::vector<std::uint16_t> child_ports(std::string_view table, std::string_view child_table, const Endpoint& endpoint,
                                        std::size_t ports_max) {
   constexpr std::uint64_t kPrivilegedPortMax = 1023;
@@ -174,12 +209,12 @@ std::vector<std::uint16_t> child_ports(std::string_view table, std::string_view 
   while (const auto row = next_listener(child_table)) {
     // Sockets are numbered as they are made.
     const bool later = row->inode > parent->inode && row->user == parent->user;
-    if (later && is_loopback(row->address) && row->port > kPrivilegedPortMax) children.push_back(*row);
+    if (later && is_loopback(row->local.address) && row->local.port > kPrivilegedPortMax) children.push_back(*row);
   }
   std::sort(children.begin(), children.end(), [](const TableRow& a, const TableRow& b) { return a.inode > b.inode; });
   std::vector<std::uint16_t> ports;
   for (const TableRow& child : children) {
-    if (ports.size() < ports_max) ports.push_back(static_cast<std::uint16_t>(child.port));
+    if (ports.size() < ports_max) ports.push_back(child.local.port);
   }
   return ports;
 }

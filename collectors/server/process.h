@@ -29,6 +29,10 @@ struct ProcessOptions {
 // goes before one on all addresses.
 std::optional<std::uint64_t> listening_inode(std::string_view table, const Endpoint& endpoint);
 
+// The addresses that something listens on, and the far ends of the connections that are open; at most `endpoints_max`.
+std::vector<Endpoint> listening_endpoints(std::string_view table, std::size_t endpoints_max);
+std::vector<Endpoint> remote_endpoints(std::string_view table, std::size_t endpoints_max);
+
 // Ports above 1023 on which the user of `endpoint`'s listener has opened further sockets, later and for this host only:
 // where Ollama starts its child. `table` as above, `child_table` the same or the other one. Newest first, at most
 // `ports_max`.
