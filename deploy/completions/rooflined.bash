@@ -3,13 +3,14 @@ _rooflined() {
   local current=${COMP_WORDS[COMP_CWORD]} words
   case ${COMP_WORDS[1]} in
     run) words="--help --config --listen --trace" ;;
-    replay) words="--help --port --model --ceiling --kv-cache-type --json" ;;
+    replay) words="--help --port --model --ceiling --kv-cache-type --replicas --json" ;;
     membw) words="--help --threads --size --reps --adopt --state --json" ;;
     inspect) words="--help --batch --context --kv-cache-type --bandwidth --json" ;;
     check-config) words="--help --json" ;;
-    *) words="run replay membw inspect check-config --help --version" ;;
+    doctor) words="--help --config --user --json" ;;
+    *) words="run replay membw inspect check-config doctor --help --version" ;;
   esac
-  if [ "$COMP_CWORD" -eq 1 ]; then words="run replay membw inspect check-config --help --version"; fi
+  if [ "$COMP_CWORD" -eq 1 ]; then words="run replay membw inspect check-config doctor --help --version"; fi
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 }
 complete -o default -F _rooflined rooflined
