@@ -4,13 +4,15 @@
     live_suite.py BIN_DIR [PART]…
 
 PART: grid, prefill, slo, speculation, replicas, minute (default: all, under ten minutes). Needs CAP_NET_RAW and a
-machine that does little else. Prints a table for each part; exits with 1 where a bar is missed, with 77 where it cannot
-run.
+machine that does little else: a run that misses its bar while other programs used it is made again, twice at most. Prints
+a table for each part; exits with 1 where a bar is missed, with 77 where it cannot run.
 """
 
 import concurrent.futures
 import contextlib
+import copy
 import json
+import os
 import pathlib
 import re
 import sys
@@ -27,6 +29,10 @@ SMALL_MLA = MODELS["dense"].parent / "minicpm3-4b.json"
 LIVE_MODELS = {"dense": MODELS["dense"], "moe": MODELS["moe"], "mla": SMALL_MLA}
 MBU_MAX = 0.01
 SETTLE_SECONDS = 5
+# A window is made of whole seconds, and a snapshot once a second.
+AFTER_SECONDS = 2.2
+OTHERS_MAX = 0.1
+AGAIN_MAX = 2
 WINDOW_SECONDS = 60
 
 
@@ -40,6 +46,14 @@ class Cell:
         self.server = [str(part) for part in server]
         self.replicas = replicas
         self.port = 0
+        self.again = []  # the same, as other targets: what the daemon has counted of one stays
+
+    def with_again(self):
+        for i in range(1, AGAIN_MAX + 1):
+            other = copy.copy(self)
+            other.name, other.again = f"{self.name} again {i}", []
+            self.again.append(other)
+        return [self, *self.again]
 
     def target(self):
         return re.sub(r"[^a-z0-9.]+", "-", self.name.lower())
@@ -56,6 +70,7 @@ class Suite:
         self.binaries = binaries
         self.folder = pathlib.Path(folder)
         self.running = processes.Processes(folder)
+        cells = [each for cell in cells for each in cell.with_again()]
         *ports, self.web = processes.free_ports(len(cells) + 1)
         for cell, port in zip(cells, ports):
             cell.port = port
@@ -110,10 +125,43 @@ class Suite:
         while scrape.sum("rooflined_output_tokens_total", cell) < truth["output_tokens"] and time.monotonic() < deadline:
             time.sleep(0.2)
             scrape = self.scrape()
-        time.sleep(0.5)  # what is in the reorder buffer
+        time.sleep(AFTER_SECONDS)
         shown = self.scrape().figures(cell, whole)
         self.stop(cell)
         return truth, shown
+
+
+    def judge(self, verdict, cell, load, met, whole=False):
+        """One line: a run of the cell, made again where others had their part in missing the bar."""
+        for each in (cell, *cell.again):
+            others = OtherPrograms(self.running)
+            row = Row(each.name, *self.measure(each, *load, whole=whole))
+            share = others.share()
+            if met(row) or share < OTHERS_MAX or each is cell.again[-1]:
+                return verdict.show(row, met(row))
+            print(f"{row}  others used {share:.0%} of the CPUs: again", flush=True)
+
+
+class OtherPrograms:
+    """What share of the CPUs programs used that are not ours, since the object was made."""
+
+    def __init__(self, running):
+        self.pids = [process.pid for _, process in running.running]
+        self.begun = self._now()
+
+    def _now(self):
+        fields = [int(field) for field in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        ours = sum(os.times()[:4]) * os.sysconf("SC_CLK_TCK")  # with children that have ended: server and load
+        for pid in self.pids:
+            with contextlib.suppress(OSError):
+                stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+                ours += int(stat[11]) + int(stat[12])
+        idle = fields[3] + fields[4]
+        return sum(fields), sum(fields) - idle - ours
+
+    def share(self):
+        whole, others = (now - begun for now, begun in zip(self._now(), self.begun))
+        return others / whole if whole else 0.0
 
 
 class Scrape:
@@ -167,7 +215,7 @@ class Verdict:
             self.missed.append(text)
 
 
-def one_round(suite, cell, batch, seconds=3):
+def one_round(suite, cell, batch, seconds=2.5):
     """A load of one request for each client, all at once, that lasts so long. They run to their end, for the lengths of
     prompts are told there."""
     step = suite.binaries.pass_bytes(cell.model, max(1, batch // cell.replicas)) * cell.replicas / BANDWIDTH / cell.efficiency
@@ -183,8 +231,8 @@ def grid_cells():
 def grid(suite, verdict, cells):
     verdict.title("Prefill and overhead zero: MBU is the efficiency")
     for cell, batch in cells:
-        row = Row(cell.name, *suite.measure(cell, *one_round(suite, cell, batch)))
-        verdict.show(row, abs(row.mbu - cell.efficiency) <= MBU_MAX)
+        suite.judge(verdict, cell, one_round(suite, cell, batch),
+                    lambda row, wanted=cell.efficiency: abs(row.mbu - wanted) <= MBU_MAX)
 
 
 def prefill_cells():
@@ -196,9 +244,8 @@ def prefill_cells():
 def prefill(suite, verdict, cells):
     verdict.title("Prefill and overhead: MBU is bytes over busy time")
     for cell, batch in cells:
-        row = Row(cell.name, *suite.measure(cell, "--concurrency", batch, "--output-tokens", "20-60", "--prompt-tokens",
-                                            "50-300", "--duration", "4s", whole=True))
-        verdict.show(row, abs(row.mbu_error()) <= MBU_MAX)
+        load = ("--concurrency", batch, "--output-tokens", "20-60", "--prompt-tokens", "50-300", "--duration", "4s")
+        suite.judge(verdict, cell, load, lambda row: abs(row.mbu_error()) <= MBU_MAX, whole=True)
 
 
 def slo_cells():
@@ -237,8 +284,8 @@ def speculation_cells():
 def speculation(suite, verdict, cells):
     verdict.title("Four drafts, accepted with 0.7; eight tokens a frame: passes")
     for cell, batch in cells:
-        row = Row(cell.name, *suite.measure(cell, "--concurrency", batch, "--output-tokens", "150-300", "--duration", "5s"))
-        verdict.show(row, abs(row.passes) <= 0.02 and row.tokens == 0)
+        load = ("--concurrency", batch, "--output-tokens", "150-300", "--duration", "5s")
+        suite.judge(verdict, cell, load, lambda row: abs(row.passes) <= 0.02 and row.tokens == 0)
 
 
 def replicas_cells():
@@ -249,8 +296,8 @@ def replicas_cells():
 def replicas(suite, verdict, cells):
     verdict.title("Replicas behind one port: MBU of a busy replica")
     for cell, batch in cells:
-        row = Row(cell.name, *suite.measure(cell, *one_round(suite, cell, batch)))
-        verdict.show(row, abs(relative(row.mbu, row.mbu_truth)) <= 0.02)
+        suite.judge(verdict, cell, one_round(suite, cell, batch),
+                    lambda row: abs(relative(row.mbu, row.mbu_truth)) <= 0.02)
 
 
 def minute_cells():
