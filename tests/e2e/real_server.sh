@@ -2,7 +2,7 @@
 # Runs the daemon beside a real llama-server: tests/e2e/real_server.sh BUILD_DIR
 #
 # The server is $LLAMA_SERVER, or llama-server on the PATH, or (as root) the package llama.cpp of Debian testing in a
-# folder of its own under BUILD_DIR. The model has random weights and is written here.
+# folder of its own under BUILD_DIR. The models have random weights and are written here.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -31,6 +31,6 @@ fi
 
 mkdir -p "$models"
 "$build/bin/rooflined-make-model" "$models/random.gguf"
-path=$models/random.gguf
-[ "${command[0]}" = chroot ] && path=/models/random.gguf
-exec python3 -B "$here/real_server_test.py" "$build/bin" "$path" "${command[@]}"
+"$build/bin/rooflined-make-model" --layers 2 "$models/draft.gguf"
+[ "${command[0]}" = chroot ] && models=/models
+exec python3 -B "$here/real_server_test.py" "$build/bin" "$models" "${command[@]}"

@@ -1,14 +1,15 @@
-"""The daemon beside a real llama-server: real_server_test.py BIN_DIR MODEL COMMAND…
+"""The daemon beside a real llama-server: real_server_test.py BIN_DIR MODELS_FOLDER COMMAND…
 
 Nothing is configured but the ports. 1, 4 and 8 clients stream answers on three routes; the daemon's counters are held
 against what the server itself counted: tokens exactly, passes within 1 % of its decode calls less those that only
-prefilled, sequence seconds within 1 % of its predicted_ms."""
+prefilled (5 % where it speculates), sequence seconds within 1 % of its predicted_ms."""
 
 import http.client
 import json
 import pathlib
 import random
 import re
+import subprocess
 import sys
 import tempfile
 import threading
@@ -123,44 +124,76 @@ def compare(what, ours, theirs, tolerance):
     return [] if abs(difference) <= tolerance else [f"{what}: {ours} against {theirs}, allowed {tolerance:.1%}"]
 
 
-def main():
-    programs, model, command = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
-    processes.require_packet_sockets()
-    port, web = processes.free_ports(2)
-    faults = []
-    with tempfile.TemporaryDirectory() as folder, processes.Processes(folder) as running:
+class Watched:
+    """A server with a daemon beside it, which has counted so much of it so far."""
+
+    def __init__(self, folder, running, programs, command, options):
+        self.port, self.web = processes.free_ports(2)
         settings = pathlib.Path(folder) / "rooflined.toml"
         settings.write_text(
-            f'[web]\nlisten = "127.0.0.1:{web}"\n[state]\ndirectory = "{folder}/state"\n'
-            f"[capture]\nports = [{port}]\n[ceiling]\npeak_bytes_per_second = 50e9\n"
+            f'[web]\nlisten = "127.0.0.1:{self.web}"\n[state]\ndirectory = "{folder}/state"\n'
+            f"[capture]\nports = [{self.port}]\n[ceiling]\npeak_bytes_per_second = 50e9\n"
         )
-        server = running.start("server", *command, "-m", model, "--host", "127.0.0.1", "--port", port, "-np", 8,
-                               "-c", 8192, "-t", 1, "--metrics", "--no-webui")
-        running.wait_for("the server", lambda: processes.answers(f"http://127.0.0.1:{port}/health"), 120)
+        running.start("server", *command, "--host", "127.0.0.1", "--port", self.port, "-c", 8192, "-t", 1, "--metrics",
+                      "--no-webui", *options)
+        running.wait_for("the server", lambda: processes.answers(f"http://127.0.0.1:{self.port}/health"), 120)
         running.start("daemon", programs / "rooflined", "run", "--config", settings)
-        running.wait_for("the daemon", lambda: processes.answers(f"http://127.0.0.1:{web}/readyz"), 30)
-        before = {}
+        running.wait_for("the daemon", lambda: processes.answers(f"http://127.0.0.1:{self.web}/readyz"), 30)
+        self.before = {}
+
+    def measure(self, clients, each, passes_tolerance):
+        """The faults."""
+        calls = decode_calls(self.port)
+        requests = run_clients(self.port, clients, each, 7 * clients)
+        calls = decode_calls(self.port) - calls - prefill_only_calls(requests)
+        tokens = sum(request.timings["predicted_n"] for request in requests)
+        figures = settled(self.web, "output_tokens_total", self.before.get("output_tokens_total", 0) + tokens)
+        grown = {name: value - self.before.get(name, 0) for name, value in figures.items()}
+        self.before = figures
+        print(f"{clients} clients, {len(requests)} requests")
+        faults = compare("output tokens", grown.get("output_tokens_total", 0), tokens, 0)
+        prompts = sum(r.timings["prompt_n"] + r.timings.get("cache_n", 0) for r in requests)
+        faults += compare("prompt tokens", grown.get("prompt_tokens_total", 0), prompts, 0)
+        faults += compare("passes", grown.get("decode_passes_total", 0), calls, passes_tolerance)
+        seconds = sum(request.timings["predicted_ms"] for request in requests) / 1e3
+        faults += compare("sequence seconds", grown.get("decode_sequence_seconds_total", 0), seconds, 0.01)
+        batch = grown["decode_sequence_seconds_total"] / grown["decode_busy_seconds_total"]
+        print(f"  MBU {figures.get('mbu_ratio')}, batch {batch:.2f}")
+        if grown.get("decode_bytes_total", 0) <= 0:
+            faults.append("no bytes: the model file was not found")
+        return faults
+
+
+def plain(programs, models, command):
+    faults = []
+    with tempfile.TemporaryDirectory() as folder, processes.Processes(folder) as running:
+        watched = Watched(folder, running, programs, command, ["-m", f"{models}/random.gguf", "-np", 8])
         for clients, each in ((1, 6), (4, 4), (8, 3)):
-            calls = decode_calls(port)
-            requests = run_clients(port, clients, each, 7 * clients)
-            calls = decode_calls(port) - calls - prefill_only_calls(requests)
-            tokens = sum(request.timings["predicted_n"] for request in requests)
-            figures = settled(web, "output_tokens_total", before.get("output_tokens_total", 0) + tokens)
-            grown = {name: value - before.get(name, 0) for name, value in figures.items()}
-            before = figures
-            print(f"{clients} clients, {len(requests)} requests")
-            faults += compare("output tokens", grown.get("output_tokens_total", 0), tokens, 0)
-            prompts = sum(r.timings["prompt_n"] + r.timings.get("cache_n", 0) for r in requests)
-            faults += compare("prompt tokens", grown.get("prompt_tokens_total", 0), prompts, 0)
-            faults += compare("passes", grown.get("decode_passes_total", 0), calls, 0.01)
-            seconds = sum(request.timings["predicted_ms"] for request in requests) / 1e3
-            faults += compare("sequence seconds", grown.get("decode_sequence_seconds_total", 0), seconds, 0.01)
-            print(f"  MBU {figures.get('mbu_ratio')}, batch {grown['decode_sequence_seconds_total'] / grown['decode_busy_seconds_total']:.2f}")
-            if grown.get("decode_bytes_total", 0) <= 0:
-                faults.append("no bytes: the model file was not found")
-        server.terminate()
-        server.wait(20)
-        running.running = [(name, process) for name, process in running.running if process is not server]
+            faults += watched.measure(clients, each, 0.01)
+    return faults
+
+
+def speculating(programs, models, command):
+    """A draft model that is right as often as the server is told: 0.3, 0.6 and 0.95 of four drafts, on two slots."""
+    options = subprocess.run([*command, "--help"], capture_output=True, text=True, check=False).stdout
+    if "--spec-synth-len" not in options:
+        print("this llama-server cannot be told how often its drafts are right")
+        return []
+    faults = []
+    for acceptance in (0.3, 0.6, 0.95):
+        with tempfile.TemporaryDirectory() as folder, processes.Processes(folder) as running:
+            print(f"drafts right at {acceptance}")
+            watched = Watched(folder, running, programs, command,
+                              ["-m", f"{models}/random.gguf", "-md", f"{models}/draft.gguf", "--spec-type", "draft-simple",
+                               "--spec-draft-n-max", 4, "--spec-synth-len", 1 + 4 * acceptance, "-np", 2])
+            faults += watched.measure(2, 4, 0.05)
+    return faults
+
+
+def main():
+    programs, models, command = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    processes.require_packet_sockets()
+    faults = plain(programs, models, command) + speculating(programs, models, command)
     for fault in faults:
         print("FAILED:", fault)
     return 1 if faults else 0
