@@ -53,15 +53,13 @@ class Bench:
         self.settings = self.folder / "rooflined.toml"
         self.settings.write_text(
             f'[capture]\nports = [{self.port}]\n[state]\ndirectory = "{folder}"\n[ceiling]\nmeasure = "never"\n'
-            f'[web]\nlisten = "127.0.0.1:{self.web}"\n', encoding="utf-8")
+            f'[web]\nlisten = "127.0.0.1:{self.web}"\n[[target]]\nname = "bench"\nport = {self.port}\n'
+            "dense_bytes_per_pass = 1e9\nkv_bytes_per_token = 1e5\n", encoding="utf-8")
 
     def start_server(self, running, step):
-        model = self.folder / "m.gguf"
-        subprocess.run([self.bin / "rooflined-sim", "make-model", model, "--preset", "dense"], check=True,
-                       stdout=subprocess.DEVNULL)
         # The memory takes no time: each step is its overhead.
         running.start("server", self.bin / "rooflined-sim", "serve", "--listen", f"127.0.0.1:{self.port}", "--model",
-                      model, "--bandwidth", "1e15", "--efficiency", "1", "--max-batch", str(STREAMS), "--overhead", step)
+                      "builtin:moe-small", "--bandwidth", "1e15", "--efficiency", "1", "--max-batch", str(STREAMS), "--overhead", step)
         running.wait_for("the server", lambda: processes.answers(f"http://127.0.0.1:{self.port}/v1/models"), 20)
 
     def start_daemon(self, running):
