@@ -100,6 +100,7 @@ struct TargetConfig {
   std::optional<double> weight_bits;                     // of a weight, where the engine converts at load
   double expert_skew = 1;                                // factor on the expected number of distinct experts
   std::optional<bool> speculative;
+  std::string draft_model;       // as `model`, of the model that drafts; empty: none, or unknown
   std::optional<bool> identify;  // empty: as in [server]
   std::string identify_token_file;
   // Geometry that overrides what the model says, by the names of `rooflined inspect --json`.

@@ -220,7 +220,7 @@ constexpr std::array<Key<LimitsConfig>, 2> kLimitsKeys = {{
     {"models_max", [](const Node& v, LimitsConfig& s, Faults& f) { read_count(v, s.models_max, f, 1, 1000); }},
 }};
 
-constexpr std::array<Key<TargetConfig>, 23> kTargetKeys = {{
+constexpr std::array<Key<TargetConfig>, 24> kTargetKeys = {{
     {"name", [](const Node& v, TargetConfig& s, Faults& f) { read_text(v, s.name, f, false); }},
     {"port", [](const Node& v, TargetConfig& s, Faults& f) { read_port(v, s.port, f); }},
     {"model", [](const Node& v, TargetConfig& s, Faults& f) { read_auto_text(v, s.model, f); }},
@@ -236,6 +236,7 @@ constexpr std::array<Key<TargetConfig>, 23> kTargetKeys = {{
     {"weight_bits", [](const Node& v, TargetConfig& s, Faults& f) { read_auto_bytes(v, s.weight_bits, f, 1, 32); }},
     {"expert_skew", [](const Node& v, TargetConfig& s, Faults& f) { read_number(v, s.expert_skew, f, 0.01, 1); }},
     {"speculative", [](const Node& v, TargetConfig& s, Faults& f) { read_auto_bool(v, s.speculative, f); }},
+    {"draft_model", [](const Node& v, TargetConfig& s, Faults& f) { read_text(v, s.draft_model, f, true); }},
     {"identify", [](const Node& v, TargetConfig& s, Faults& f) { read_auto_bool(v, s.identify, f); }},
     {"identify_token_file",
      [](const Node& v, TargetConfig& s, Faults& f) { read_text(v, s.identify_token_file, f, true); }},

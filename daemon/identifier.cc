@@ -219,6 +219,11 @@ TargetFacts Identifier::find_facts(const config::Config& config, const Question&
   std::string warning;
   facts.geometry = override_geometry(std::move(facts.geometry), settings, warning);
   if (!warning.empty()) log::warning("port {}: {}", question.endpoint.port, warning);
+  if (settings != nullptr && !settings->draft_model.empty()) {
+    const GeometryOptions draft{.kv_cache_type = {}, .served_bytes = {}, .weight_bits = {}};
+    facts.draft_geometry = geometry_from_files(settings->draft_model, true, question.endpoint, draft);
+    if (facts.draft_geometry == nullptr) facts.draft_geometry = catalogue_geometry(settings->draft_model, draft);
+  }
   return facts;
 }
 

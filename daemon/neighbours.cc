@@ -27,7 +27,6 @@ bool Neighbours::note_foreign(const Endpoint& server, bool engine, LineTime at) 
   neighbour.back_at = at + neighbour.away;
   neighbour.away = std::min(2 * neighbour.away, kAwayMax);
   left_out_.push_back(server);
-  ++let_go_;
   return true;
 }
 

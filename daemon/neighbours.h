@@ -37,8 +37,6 @@ class Neighbours {
   bool advance_to(LineTime now);
 
   const std::vector<Endpoint>& left_out() const { return left_out_; }
-  // How often a server was let go.
-  std::uint64_t let_go() const { return let_go_; }
 
  private:
   struct Server {
@@ -50,7 +48,6 @@ class Neighbours {
 
   std::map<Endpoint, Server> servers_;
   std::vector<Endpoint> left_out_;
-  std::uint64_t let_go_ = 0;
 };
 
 }  // namespace rooflined::daemon

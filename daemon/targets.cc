@@ -144,8 +144,8 @@ void Targets::on_client_window(ExchangeId exchange, bool closed, LineTime at) {
   if (EngineBooks* books = books_of(exchange)) books->client_window(exchange, closed, at);
 }
 
-void Targets::on_loss(ExchangeId exchange, LineTime at) {
-  if (EngineBooks* books = books_of(exchange)) books->loss(exchange, at);
+void Targets::on_loss(ExchangeId exchange, double tokens, LineTime at) {
+  if (EngineBooks* books = books_of(exchange)) books->loss(exchange, tokens, at);
 }
 
 void Targets::on_end(const ExchangeEnd& end) {
@@ -249,6 +249,7 @@ void Targets::learn(const Endpoint& endpoint, const TargetFacts& facts) {
     target.model = model;
   }
   if (facts.geometry != nullptr) target.books->set_geometry(facts.geometry);
+  if (facts.draft_geometry != nullptr) target.books->set_draft_geometry(facts.draft_geometry);
 }
 
 void Targets::set_up(const Endpoint& endpoint, bool up, LineTime now) {

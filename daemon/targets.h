@@ -47,6 +47,7 @@ struct TargetFacts {
   std::string version;
   std::string model;
   std::shared_ptr<const Geometry> geometry;
+  std::shared_ptr<const Geometry> draft_geometry = {};  // of the model that drafts, where one is named
 };
 
 class Targets final : public ProxySink {
@@ -80,7 +81,7 @@ class Targets final : public ProxySink {
   void on_prompt_tokens(ExchangeId exchange, std::uint64_t tokens, LineTime at) override;
   void on_response_id(ExchangeId exchange, std::uint64_t hash, LineTime at) override;
   void on_client_window(ExchangeId exchange, bool closed, LineTime at) override;
-  void on_loss(ExchangeId exchange, LineTime at) override;
+  void on_loss(ExchangeId exchange, double tokens, LineTime at) override;
   void on_end(const ExchangeEnd& end) override;
   void on_proxied(ExchangeId exchange, const Endpoint& proxy, const Endpoint& engine) override;
   void on_proxied_tokens(const Endpoint& proxy, std::uint64_t tokens) override;

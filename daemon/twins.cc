@@ -109,11 +109,11 @@ void Twins::on_client_window(ExchangeId id, bool closed, LineTime at) {
   }
 }
 
-void Twins::on_loss(ExchangeId id, LineTime at) {
+void Twins::on_loss(ExchangeId id, double tokens, LineTime at) {
   Exchange* exchange = find(id);
   if (exchange == nullptr) return;
   exchange->lossy = true;
-  if (passes(*exchange, Loss{id, at}, at)) next_.on_loss(id, at);
+  if (passes(*exchange, Loss{id, tokens, at}, at)) next_.on_loss(id, tokens, at);
 }
 
 void Twins::on_end(const ExchangeEnd& end) {
@@ -269,7 +269,7 @@ void Twins::tell(const Event& event) {
                  [this](const TokenEvent& one) { next_.on_tokens(one); },
                  [this](const PromptTokens& one) { next_.on_prompt_tokens(one.exchange, one.tokens, one.at); },
                  [this](const WindowChange& one) { next_.on_client_window(one.exchange, one.closed, one.at); },
-                 [this](const Loss& one) { next_.on_loss(one.exchange, one.at); },
+                 [this](const Loss& one) { next_.on_loss(one.exchange, one.tokens, one.at); },
                  [this](const End& one) {
                    ExchangeEnd end = one.end;
                    end.sequences = one.sequences;

@@ -5,15 +5,21 @@
 #include <algorithm>
 
 namespace rooflined::daemon {
+namespace {
+
+// What waits in the books waits for hundreds of milliseconds; looking at each packet cost a tenth of the line's time.
+constexpr Duration kBooksEvery = std::chrono::milliseconds(5);
+
+}  // namespace
 
 Line::Line(const LineOptions& options) : ports_(options.ports), watch_{.ports = options.ports, .left_out = {}} {
   // ledger, windows, one set of books for each target
   targets_ = std::make_unique<Targets>(options.targets, options.on_found, options.observer_for);
   // exchanges seen on two hops count on one
   twins_ = std::make_unique<Twins>(*targets_);
-  // HTTP message → stream event → token event
-  exchanges_ =
-      std::make_unique<tap::ExchangeFactory>(*twins_, tap::HttpLimits(), static_cast<tap::OtherTrafficSink*>(this));
+  // HTTP message → stream event → token event; of a file all is read, whatever it is
+  tap::OtherTrafficSink* const other_traffic = options.local_only ? this : nullptr;
+  exchanges_ = std::make_unique<tap::ExchangeFactory>(*twins_, tap::HttpLimits(), other_traffic);
   exchanges_->tell_unreadable(
       [this](const Endpoint& server, tap::ParseError why) { warn_unreadable(server.port, why); });
   // packet → TCP bytes | gap
@@ -30,7 +36,7 @@ Line::~Line() = default;
 
 void Line::on_packet(const tap::Packet& packet) {
   tap_->on_packet(packet);
-  if (const auto now = tap_->now()) advance_books(*now);
+  if (const auto now = tap_->now(); now && *now >= books_due_) advance_books(*now);
 }
 
 void Line::advance_live(MonotonicTime now) {
@@ -39,19 +45,27 @@ void Line::advance_live(MonotonicTime now) {
 }
 
 void Line::advance_books(LineTime now) {
+  books_due_ = now + kBooksEvery;
   twins_->advance_to(now);
   targets_->advance_to(now);
-  if (neighbours_.advance_to(now)) tell_left_out();
+  if (neighbours_.advance_to(now)) change_left_out();
+  if (left_out_changed_) {
+    left_out_changed_ = false;
+    tap_->set_watch(watch_);
+  }
 }
 
 void Line::on_other_traffic(const Endpoint& server, LineTime at) {
   if (!neighbours_.note_foreign(server, targets_->knows(server), at)) return;
   log::info("port {}: no inference server answers there; left out for a while", server.port);
-  tell_left_out();
+  change_left_out();
 }
 
-void Line::tell_left_out() {
+// In the middle of a packet, perhaps: the tap is told behind it.
+void Line::change_left_out() {
   watch_.left_out = neighbours_.left_out();
+  left_out_changed_ = true;
+  books_due_ = LineTime::min();
   ++watch_changes_;
 }
 
@@ -111,7 +125,7 @@ CaptureSnapshot Line::capture_snapshot(const std::string& interface, const tap::
   capture.clock_steps = tap.clock_steps;
   capture.flows_ignored = {{"not_local", tap.table.ignored_not_local},
                            {"no_interest", tap.table.ignored_no_interest},
-                           {"other_traffic", neighbours_.let_go()},
+                           {"other_traffic", tap.table.ignored_left_out},
                            {"governor", tap.table.ignored_governor},
                            {"evicted", tap.table.evicted},
                            {"too_many_targets", targets_->exchanges_refused()}};

@@ -73,13 +73,15 @@ class Line final : public tap::PacketSink, private tap::OtherTrafficSink {
   std::set<std::pair<std::uint16_t, tap::ParseError>> warned_;
   void advance_books(LineTime now);
   void on_other_traffic(const Endpoint& server, LineTime at) override;
-  void tell_left_out();
+  void change_left_out();
 
   std::vector<std::uint16_t> ports_;  // of the settings
   std::map<Endpoint, std::vector<std::uint16_t>> child_ports_;
   Neighbours neighbours_;
   tap::Watch watch_;
   std::uint64_t watch_changes_ = 0;
+  bool left_out_changed_ = false;  // and the tap does not know yet
+  LineTime books_due_ = LineTime::min();
 
   // In the order of the line; the later ones hold on to the earlier ones.
   std::unique_ptr<Targets> targets_;

@@ -37,8 +37,8 @@ void DecodeLedger::late_prompt(SequenceId sequence, LineTime at, double prompt_t
   enqueue({.at = at, .kind = Kind::kPrompt, .id = sequence, .value = prompt_tokens});
 }
 
-void DecodeLedger::loss(SequenceId sequence, LineTime at) {
-  enqueue({.at = at, .kind = Kind::kLoss, .id = sequence});
+void DecodeLedger::loss(SequenceId sequence, LineTime at, double tokens) {
+  enqueue({.at = at, .kind = Kind::kLoss, .id = sequence, .value = tokens});
 }
 
 void DecodeLedger::client_window(SequenceId sequence, LineTime at, bool closed) {
@@ -120,18 +120,14 @@ void DecodeLedger::apply(const Input& input) {
       if (Sequence* sequence = find(input.id)) apply_prompt(*sequence, input.value);
       return;
     case Kind::kLoss:
-      if (Sequence* sequence = find(input.id)) {
-        sequence->whole = false;
-        if (sequence->in_decode) leave(*sequence, DecodeExit::kLoss, sequence->interval_last);
-      }
+      if (Sequence* sequence = find(input.id)) apply_loss(*sequence, input.value);
       return;
     case Kind::kWindow:
       if (Sequence* sequence = find(input.id)) apply_window(*sequence, input.flag);
       return;
     case Kind::kLossEverywhere:
       for (auto& [id, sequence] : sequences_) {
-        sequence->whole = sequence->whole && sequence->closed;
-        if (sequence->in_decode) leave(*sequence, DecodeExit::kLoss, sequence->interval_last);
+        if (!sequence->closed) apply_loss(*sequence, 0);
       }
       return;
     case Kind::kEnd:
@@ -159,13 +155,21 @@ void DecodeLedger::apply_begin(const Input& input) {
 void DecodeLedger::apply_tokens(const Input& input) {
   Sequence* sequence = find(input.id);
   if (sequence == nullptr) return;
-  const TokenGroup event{input.at, input.value, input.frames, input.source};
+  TokenGroup event{input.at, input.value, input.frames, input.source};
+  const double lost = sequence->lossy ? lost_before(*sequence, event) : 0;
+  if (lost > 0) {
+    event.tokens += lost;
+    event.source = TokenSource::kEstimated;
+  }
   if (!sequence->started) {
     start(*sequence, event);
   } else if (!sequence->in_decode) {
     come_back(*sequence, event);
   } else {
     add_event(*sequence, event);
+    if (lost > 0 && sequence->sums.tokens > 0) {
+      sequence->burst_passes += lost * sequence->sums.own_passes / sequence->sums.tokens;
+    }
     in_decode_.splice(in_decode_.end(), in_decode_, sequence->place);
   }
   overtake_others(*sequence);
@@ -258,6 +262,7 @@ void DecodeLedger::apply_end(const Input& input) {
   sequence->outcome = input.outcome;
   if (sequence->known.draft_tokens.value_or(0) > 0) found_speculating();
   if (sequence->whole && sequence->started) hide_first_tokens(*sequence);
+  if (sequence->known.tokens && !total_fits(*sequence)) sequence->whole = false;
   if (sequence->whole && sequence->known.tokens) {
     if (sequence->started) {
       take_unseen_at_finish(*sequence);

@@ -76,7 +76,13 @@ class DecodeLedger {
   DecodeLedger& operator=(const DecodeLedger&) = delete;
 
   // Bytes are billed from here on; nullptr: none are.
-  void set_geometry(std::shared_ptr<const Geometry> geometry) { geometry_ = std::move(geometry); }
+  void set_geometry(std::shared_ptr<const Geometry> geometry) {
+    geometry_ = std::move(geometry);
+    weights_batch_ = 0;
+  }
+  // The model that drafts: its reads are billed for each token that it proposes.
+  void set_draft_geometry(std::shared_ptr<const Geometry> geometry) { draft_geometry_ = std::move(geometry); }
+  bool counts_drafts() const { return draft_geometry_ != nullptr; }
   // Said, or found out: a burst is one pass.
   bool speculates() const { return options_.speculates; }
 
@@ -89,7 +95,8 @@ class DecodeLedger {
   void begin(SequenceId sequence, ExchangeId exchange, LineTime at, double prompt_tokens, bool whole);
   void tokens(SequenceId sequence, LineTime at, std::uint32_t count, std::uint32_t frames, TokenSource source);
   void late_prompt(SequenceId sequence, LineTime at, double prompt_tokens);
-  void loss(SequenceId sequence, LineTime at);
+  // Bytes of its flow are missing, which bore about so many tokens.
+  void loss(SequenceId sequence, LineTime at, double tokens);
   // The client's receive window closed, or opened again.
   void client_window(SequenceId sequence, LineTime at, bool closed);
   // The kernel dropped packets: every sequence may have lost some.
@@ -128,7 +135,7 @@ class DecodeLedger {
     std::uint32_t frames = 1;
     std::uint64_t id = 0;        // sequence, or exchange
     std::uint64_t exchange = 0;  // of kBegin
-    double value = 0;            // tokens, prompt
+    double value = 0;            // tokens, lost tokens, prompt
     std::size_t known = 0;       // of kEnd: key of what is known
   };
 
@@ -170,6 +177,9 @@ class DecodeLedger {
   void apply(const Input& input);
   void apply_begin(const Input& input);
   void apply_tokens(const Input& input);
+  void apply_loss(Sequence& sequence, double tokens);
+  static bool total_fits(const Sequence& sequence);
+  static double lost_before(Sequence& sequence, const TokenGroup& event);
   void apply_prompt(Sequence& sequence, double prompt_tokens);
   void apply_end(const Input& input);
   void prefill_over(ExchangeId exchange, LineTime at);
@@ -203,6 +213,10 @@ class DecodeLedger {
   void bill_hidden(const Pending& pending);
   IntervalRecord record_of(const Pending& pending, LineTime a) const;
   void book(Sequence& sequence, const IntervalRecord& record, double passes);
+  const WeightBytes& weight_bytes(double batch);
+  DraftReads draft_reads(double drafts, double batch, double context) const;
+  void bill_drafts(Sequence& sequence, IntervalRecord& record, double passes);
+  void correct_drafts(Sequence& sequence);
   void close(Sequence& sequence);
   void correct_total(Sequence& sequence, double missing);
   void correct_accepted(Sequence& sequence);
@@ -214,6 +228,13 @@ class DecodeLedger {
   Options options_;
   LedgerSink& sink_;
   std::shared_ptr<const Geometry> geometry_;
+  std::shared_ptr<const Geometry> draft_geometry_;
+  // W at the batch that was asked for last: most often it is asked for again.
+  double weights_batch_ = 0;
+  WeightBytes weights_;
+  // Of the sequences that told: drafts proposed, and passes.
+  double drafts_told_ = 0;
+  double drafted_passes_ = 0;
 
   std::deque<Input> inputs_;                              // ascending in time, ties in order of arrival
   std::unordered_map<std::size_t, SequenceTotal> known_;  // of the ends among them

@@ -67,7 +67,7 @@ void DecodeLedger::bill(const Pending& pending) {
   if (geometry_ != nullptr) {
     const double context_first = sequence.prompt_tokens + sequence.settled;
     record.bytes_known = true;
-    const WeightBytes weights = geometry_->weight_bytes(record.batch);
+    const WeightBytes& weights = weight_bytes(record.batch);
     record.weights.dense = record.passes * weights.dense;
     if (passes == pending.tokens) {
       record.weights.experts = record.passes * weights.experts;
@@ -79,8 +79,17 @@ void DecodeLedger::bill(const Pending& pending) {
     }
   }
   book(sequence, record, passes);
+  if (options_.speculates && draft_geometry_ != nullptr) bill_drafts(sequence, record, passes);
   pace_.add(record.b, record.tokens, record.sequence_seconds);
   sink_.on_interval(record);
+}
+
+const WeightBytes& DecodeLedger::weight_bytes(double batch) {
+  if (batch != weights_batch_) {
+    weights_ = geometry_->weight_bytes(batch);
+    weights_batch_ = batch;
+  }
+  return weights_;
 }
 
 // Into the sequence's own sums.

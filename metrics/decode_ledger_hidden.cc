@@ -57,6 +57,7 @@ void DecodeLedger::take_unseen_at_finish(Sequence& sequence) {
   const double silence = to_seconds(at - sequence.last);
   double tokens = 1;
   if (interval > 0 && silence > kSilentIntervals * interval) tokens = std::min(missing, std::round(silence / interval));
+  if (sequence.lossy) tokens = std::clamp(1 + std::round(sequence.lost), 1.0, missing);
   const TokenGroup unseen{at, tokens, 1, TokenSource::kExactFinal};
   if (sequence.in_decode) {
     add_event(sequence, unseen);

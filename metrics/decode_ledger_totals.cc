@@ -35,6 +35,7 @@ void DecodeLedger::close(Sequence& sequence) {
   const double missing = confirmed ? static_cast<double>(*sequence.known.tokens) - sequence.counted : 0;
   if (missing != 0) correct_total(sequence, missing);
   if (confirmed) correct_accepted(sequence);
+  if (confirmed) correct_drafts(sequence);
   keep_undecided(sequence);
   if (sequence.estimated != 0 || missing != 0) {
     sink_.on_source(confirmed ? TokenSource::kExactFinal : TokenSource::kEstimated, sequence.estimated + missing,

@@ -29,6 +29,13 @@ struct TokenGroup {
   bool guessed() const { return source != TokenSource::kExactLive && tokens != frames; }
 };
 
+// What the model that drafts read.
+struct DraftReads {
+  double drafts = 0;
+  WeightBytes weights;
+  double kv_bytes = 0;
+};
+
 struct DecodeSequence {
   // Overtaken: another sequence had more than this many token events (bursts of one pass taken for one).
   static constexpr std::size_t kOvertakenAfter = 4;
@@ -49,7 +56,7 @@ struct DecodeSequence {
 
   SequenceId id = 0;
   ExchangeId exchange = 0;
-  bool whole = true;  // its first token was seen and its flow lost nothing
+  bool whole = true;  // its first token was seen
   bool in_decode = false;
   bool closed = false;
   bool started = false;         // had its first token event
@@ -61,6 +68,9 @@ struct DecodeSequence {
   double counted = 0;    // output tokens, pending intervals included
   double estimated = 0;  // those of them that no counter confirmed yet
   double settled = 0;    // output tokens before the next interval to settle
+  bool lossy = false;    // its flow lost bytes since its last event
+  double lost = 0;       // tokens that they bore, about
+  double lost_ever = 0;  // the same, of all losses
   LineTime requested;    // the last byte of its request, where known
   LineTime first;
   LineTime last;
@@ -71,6 +81,7 @@ struct DecodeSequence {
   std::array<LineTime, kOvertakenAfter + 1> recent;  // times of its last token events, a ring
   std::uint64_t events = 0;
   Sums sums;
+  DraftReads drafts;  // beside the sums: billed so far
   Outcome outcome = Outcome::kOk;
   SequenceTotal known;                         // at its end
   std::list<DecodeSequence*>::iterator place;  // among those in decode

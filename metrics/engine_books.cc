@@ -36,16 +36,18 @@ void EngineBooks::set_geometry(std::shared_ptr<const Geometry> geometry) {
 }
 
 double EngineBooks::prompt_estimate(const Exchange& exchange) const {
-  if (exchange.prompt_tokens) return static_cast<double>(*exchange.prompt_tokens);
-  return prompt_ratio_.tokens(static_cast<double>(exchange.prompt_characters));
+  if (exchange.prompt_tokens) return static_cast<double>(*exchange.prompt_tokens) / exchange.prompts;
+  return prompt_ratio_.tokens(static_cast<double>(exchange.prompt_characters)) / exchange.prompts;
 }
 
 void EngineBooks::begin(const ExchangeBegin& begin) {
   Exchange& exchange = exchanges_[begin.exchange];
   exchange.began = begin.at;
   exchange.joined_late = begin.joined_late;
+  exchange.whole = !begin.joined_late;
   exchange.prompt_characters = begin.prompt_characters;
   exchange.prompt_tokens = begin.prompt_tokens;
+  exchange.prompts = begin.prompts;
   if (begin.prompt_tokens) prompt_tokens_.add(static_cast<double>(*begin.prompt_tokens));
   if (!begin.joined_late) ledger_.request(begin.exchange, begin.at, begin.streamed);
 }
@@ -60,7 +62,7 @@ EngineBooks::Sequence* EngineBooks::sequence_of(ExchangeId id, Exchange& exchang
   }
   exchange.sequences.push_back(Sequence{.choice = choice, .id = sequence_next_++});
   Sequence& sequence = exchange.sequences.back();
-  ledger_.begin(sequence.id, id, at, prompt_estimate(exchange), !exchange.joined_late);
+  ledger_.begin(sequence.id, id, at, prompt_estimate(exchange), exchange.whole);
   return &sequence;
 }
 
@@ -86,7 +88,7 @@ void EngineBooks::tokens(const TokenEvent& event) {
   Exchange& exchange = found->second;
   if (!exchange.first_token_seen) {
     exchange.first_token_seen = true;
-    if (!exchange.joined_late) {
+    if (exchange.whole) {
       const Duration waited = event.at - exchange.began;
       time_to_first_token_.observe(to_seconds(waited));
       if (observer_ != nullptr) observer_->on_time_to_first_token(event.at, waited);
@@ -104,7 +106,7 @@ void EngineBooks::prompt_tokens(ExchangeId id, std::uint64_t tokens, LineTime at
   const auto exact = static_cast<double>(tokens);
   prompt_tokens_.add(exact - static_cast<double>(exchange.prompt_tokens.value_or(0)));
   exchange.prompt_tokens = tokens;
-  for (const Sequence& sequence : exchange.sequences) ledger_.late_prompt(sequence.id, at, exact);
+  for (const Sequence& sequence : exchange.sequences) ledger_.late_prompt(sequence.id, at, prompt_estimate(exchange));
   learn_prompt(exchange, exact, at);
 }
 
@@ -131,14 +133,17 @@ void EngineBooks::note_client(Exchange& exchange, bool stopped, LineTime at) {
   stopped ? slices_.client_stops(at) : slices_.client_reads(at);
 }
 
-void EngineBooks::loss(ExchangeId id, LineTime at) {
+void EngineBooks::loss(ExchangeId id, double tokens, LineTime at) {
   lose(at);
   const auto found = exchanges_.find(id);
   if (found == exchanges_.end()) return;
-  found->second.lossy = true;
-  // A sequence whose first tokens were in the gap is not whole either.
-  if (found->second.sequences.empty()) found->second.joined_late = true;
-  for (const Sequence& sequence : found->second.sequences) ledger_.loss(sequence.id, at);
+  Exchange& exchange = found->second;
+  exchange.lossy = true;
+  // A sequence whose first tokens were in the gap is not whole.
+  if (exchange.sequences.empty()) exchange.whole = false;
+  for (const Sequence& sequence : exchange.sequences) {
+    ledger_.loss(sequence.id, at, tokens / static_cast<double>(exchange.sequences.size()));
+  }
 }
 
 void EngineBooks::client_window(ExchangeId id, bool closed, LineTime at) {

@@ -81,7 +81,8 @@ class EngineBooks final : private LedgerSink {
   void begin(const ExchangeBegin& begin);
   void tokens(const TokenEvent& event);
   void prompt_tokens(ExchangeId exchange, std::uint64_t tokens, LineTime at);
-  void loss(ExchangeId exchange, LineTime at);
+  // `tokens`: how many the lost bytes bore, as far as can be told.
+  void loss(ExchangeId exchange, double tokens, LineTime at);
   void client_window(ExchangeId exchange, bool closed, LineTime at);
   void end(const ExchangeEnd& end);
   // It was none of this engine's: nothing is left of it. Requires: it has borne no token here.
@@ -94,6 +95,8 @@ class EngineBooks final : private LedgerSink {
   void finish() { ledger_.finish(); }
 
   void set_geometry(std::shared_ptr<const Geometry> geometry);
+  // Of the model that drafts for this one.
+  void set_draft_geometry(std::shared_ptr<const Geometry> geometry) { ledger_.set_draft_geometry(std::move(geometry)); }
   const Geometry* geometry() const { return geometry_.get(); }
   double replicas() const { return options_.ledger.replicas; }
   std::size_t exchanges_in_flight() const { return exchanges_.size(); }
@@ -122,10 +125,12 @@ class EngineBooks final : private LedgerSink {
     LineTime began;
     bool joined_late = false;
     bool lossy = false;
+    bool whole = true;  // its first tokens were not lost
     bool first_token_seen = false;
     bool client_stopped = false;  // its receive window is closed
     std::uint64_t prompt_characters = 0;
-    std::optional<std::uint64_t> prompt_tokens;
+    std::optional<std::uint64_t> prompt_tokens;  // as the characters, of all its prompts
+    double prompts = 1;
     std::vector<Sequence> sequences;
   };
 

@@ -55,7 +55,7 @@ std::vector<std::string> EngineBooks::caveats() const {
   const WindowSums& sums = view.sums;
   if (geometry_ != nullptr && !geometry_->kv_known) reasons.emplace_back("geometry_partial");
   if (geometry_ != nullptr && geometry_->converted) reasons.emplace_back("converted");
-  if (ledger_.speculates()) reasons.emplace_back("speculation");
+  if (ledger_.speculates() && !ledger_.counts_drafts()) reasons.emplace_back("speculation");
   if (sums.estimated_tokens > kEstimatedShareMax * sums.output_tokens) reasons.emplace_back("estimated_tokens");
   if (sums.merged_segments > kMergedShareMax * sums.segments) reasons.emplace_back("merged_frames");
   if (view.lossy) reasons.emplace_back("lossy");

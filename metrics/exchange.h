@@ -64,8 +64,9 @@ struct ExchangeBegin {
   bool joined_late = false;
   // Size of the prompt's text in the request body, 0 where unknown: the books learn characters per token from it.
   std::uint64_t prompt_characters = 0;
-  // Exact where the request itself holds token ids.
+  // Exact where the request itself holds token ids. As the characters, of all its prompts together.
   std::optional<std::uint64_t> prompt_tokens;
+  std::uint32_t prompts = 1;  // each with sequences of its own
 };
 
 // The frames of one sequence (= one choice of one exchange) that one TCP segment completed.
@@ -115,15 +116,16 @@ class ExchangeSink {
   // that an inference server is there. `version` may be empty.
   virtual void on_recognised(ExchangeId exchange, ServerFamily family, std::string_view version) = 0;
   virtual void on_tokens(const TokenEvent& event) = 0;
-  // The exact length of the prompt, cached tokens included. Often late, sometimes never.
+  // The exact length of the prompt (of all of them together), cached tokens included. Often late, sometimes never.
   virtual void on_prompt_tokens(ExchangeId exchange, std::uint64_t tokens, LineTime at) = 0;
   // The hash of the id that the server gave to the response, once for an exchange: a proxy in front of an engine passes
   // it on.
   virtual void on_response_id(ExchangeId exchange, std::uint64_t hash, LineTime at) = 0;
   // The client's receive window closed, or opened again: meanwhile the server cannot send, whatever it generates.
   virtual void on_client_window(ExchangeId exchange, bool closed, LineTime at) = 0;
-  // Bytes of this exchange's response are missing.
-  virtual void on_loss(ExchangeId exchange, LineTime at) = 0;
+  // Bytes of this exchange's response are missing, which bore about so many tokens (0: unknown), all sequences
+  // together.
+  virtual void on_loss(ExchangeId exchange, double tokens, LineTime at) = 0;
   virtual void on_end(const ExchangeEnd& end) = 0;
 };
 

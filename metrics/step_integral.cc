@@ -29,9 +29,15 @@ void StepIntegral::recompute_from(std::size_t index) {
 }
 
 const StepIntegral::Step* StepIntegral::step_at(LineTime at) const {
+  const auto fits = [&](std::size_t index) {
+    return index < steps_.size() && steps_[index].at <= at && (index + 1 == steps_.size() || at < steps_[index + 1].at);
+  };
+  if (fits(last_)) return &steps_[last_];
   const auto after = std::upper_bound(steps_.begin(), steps_.end(), at,
                                       [](LineTime time, const Step& step) { return time < step.at; });
-  return after == steps_.begin() ? nullptr : &*(after - 1);
+  if (after == steps_.begin()) return nullptr;
+  last_ = static_cast<std::size_t>(after - steps_.begin()) - 1;
+  return &steps_[last_];
 }
 
 std::int64_t StepIntegral::value_at(LineTime at) const {

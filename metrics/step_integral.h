@@ -52,7 +52,8 @@ class StepIntegral {
   void recompute_from(std::size_t index);
 
   Kind kind_;
-  std::vector<Step> steps_;  // ascending in time, no two at the same time
+  mutable std::size_t last_ = 0;  // where the last look ended: the next one is most often there, or near
+  std::vector<Step> steps_;       // ascending in time, no two at the same time
 };
 
 }  // namespace rooflined

@@ -38,6 +38,11 @@ std::array<std::uint64_t, 2> random_secret() {
   return secret;
 }
 
+bool is_watched(const ConnectionKey& key, const std::vector<Endpoint>& left_out, unsigned one_in) {
+  return in_share(key.client.port, key.server.port, one_in) &&
+         std::find(left_out.begin(), left_out.end(), key.server) == left_out.end();
+}
+
 FlowEnvironment environment_of(const TableLimits& limits, ConnectionFactory& factory) {
   FlowEnvironment environment{factory, limits.stream, limits.stream, {}, {}, {}};
   environment.request_limits.unacknowledged_hole_age_max = limits.request_hole_age_max;
@@ -70,23 +75,33 @@ void ConnectionTable::set_watch(const Watch& watch, LineTime now) {
   watched_.reset();
   for (const std::uint16_t port : watch.ports) watched_.set(port);
   const unsigned one_in_before = std::exchange(one_in_, watch.one_in);
-  if (one_in_ == one_in_before) return;
+  const std::vector<Endpoint> left_out_before = std::exchange(left_out_, watch.left_out);
   for (const Stage stage : {Stage::kHandshake, Stage::kOpen, Stage::kIgnored}) {
     Connection* next = nullptr;
     for (Connection* each = lists_[static_cast<std::size_t>(stage)].oldest; each != nullptr; each = next) {
       next = each->newer;
-      const bool was_in = in_share(each->key.client.port, each->key.server.port, one_in_before);
-      if (is_in_share(each->key) == was_in || was_in == (stage == Stage::kIgnored)) continue;
-      // What comes into the share is found again, as joined late, by its next packet.
+      const bool was_in = is_watched(each->key, left_out_before, one_in_before);
+      if (is_watched(each->key, left_out_, one_in_) == was_in || was_in == (stage == Stage::kIgnored)) continue;
+      // What comes in is found again, as joined late, by its next packet.
       if (!was_in) {
         erase(*each);
         continue;
       }
-      ++counters_.ignored_governor;
       close(*each, CloseCause::kEvicted, now);
-      move_to(*each, Stage::kIgnored);
+      unlink(*each);
+      ignore_unwatched(*each);
+      link(*each);
     }
   }
+}
+
+// Requires: the connection is in no list. False: it is watched.
+bool ConnectionTable::ignore_unwatched(Connection& connection) {
+  if (is_watched(connection.key, left_out_, one_in_)) return false;
+  const bool left_out = !is_watched(connection.key, left_out_, 1);
+  ++(left_out ? counters_.ignored_left_out : counters_.ignored_governor);
+  connection.stage = Stage::kIgnored;
+  return true;
 }
 
 void ConnectionTable::accept(const TcpSegment& segment, LineTime at) {
@@ -143,8 +158,11 @@ std::optional<ConnectionTable::Place> ConnectionTable::place(const TcpSegment& s
 }
 
 ConnectionTable::Connection* ConnectionTable::find(const ConnectionKey& key) {
+  if (last_ != nullptr && last_->key == key) return last_;
   const auto found = connections_.find(key);
-  return found == connections_.end() ? nullptr : &found->second;
+  if (found == connections_.end()) return nullptr;
+  last_ = &found->second;
+  return last_;
 }
 
 Locality ConnectionTable::judge(const Place& place, const TcpSegment& segment, LineTime at) const {
@@ -165,9 +183,8 @@ ConnectionTable::Connection* ConnectionTable::create(const Place& place, const T
   if (locality == Locality::kRemote) {
     ++counters_.ignored_not_local;
     connection.stage = Stage::kIgnored;
-  } else if (!is_in_share(place.key)) {
-    ++counters_.ignored_governor;
-    connection.stage = Stage::kIgnored;
+  } else {
+    ignore_unwatched(connection);
   }
   link(connection);
   return &connection;
@@ -189,6 +206,7 @@ void ConnectionTable::make_room(LineTime at) {
 void ConnectionTable::erase(Connection& connection) {
   drop_flow(connection);
   unlink(connection);
+  if (last_ == &connection) last_ = nullptr;
   const ConnectionKey key = connection.key;
   connections_.erase(key);
 }
@@ -196,6 +214,11 @@ void ConnectionTable::erase(Connection& connection) {
 bool ConnectionTable::begins_anew(const Connection& connection, const TcpSegment& segment, bool to_server) const {
   const bool acknowledges = segment.has(tcp_flag::kAck);
   if (to_server == acknowledges) return false;  // a SYN comes from the client, and is answered by the server
+  if (to_server && !connection.client_isn && connection.flow != nullptr) {
+    // Overtaken by what it opens: the stream began where it says.
+    const StreamAssembler& stream = connection.flow->stream(Direction::kToServer);
+    if (stream.started() && stream.sequence_next() - (segment.sequence + 1) <= kSynDataMax) return false;
+  }
   if (to_server) return connection.client_isn != segment.sequence;
   if (connection.server_isn) return *connection.server_isn != segment.sequence;
   // It acknowledges the client's SYN, and the data on it (RFC 7413).

@@ -53,6 +53,7 @@ struct TableCounters {
   std::uint64_t ignored_not_local = 0;    // connections
   std::uint64_t ignored_no_interest = 0;  // connections, by their handler
   std::uint64_t ignored_governor = 0;     // connections outside the share
+  std::uint64_t ignored_left_out = 0;     // connections to servers that are left out
   std::uint64_t evicted = 0;
   std::uint64_t resets_ignored = 0;  // a RST outside the stream
 };
@@ -79,7 +80,8 @@ class ConnectionTable {
     if (now >= sweep_due_) sweep(now);
   }
 
-  // Ports and share from now on; connections outside the share are closed.
+  // Ports, servers left out and share from now on; connections that are outside of it are closed. Not from within a
+  // handler.
   void set_watch(const Watch& watch, LineTime now);
 
   // Closes everything with kEndOfCapture. The table is empty afterwards.
@@ -138,7 +140,7 @@ class ConnectionTable {
   Connection* create(const Place& place, const TcpSegment& segment, LineTime at);
   Locality judge(const Place& place, const TcpSegment& segment, LineTime at) const;
   void make_room(LineTime at);
-  bool is_in_share(const ConnectionKey& key) const { return in_share(key.client.port, key.server.port, one_in_); }
+  bool ignore_unwatched(Connection& connection);
   void erase(Connection& connection);
   void move_to(Connection& connection, Stage stage);
   void unlink(Connection& connection);
@@ -161,6 +163,7 @@ class ConnectionTable {
   void sweep_idle(Stage stage, Duration idle_max, LineTime now);
 
   std::bitset<65536> watched_;
+  std::vector<Endpoint> left_out_;
   unsigned one_in_ = 1;
   TableLimits limits_;
   LocalHost* local_;
@@ -168,6 +171,7 @@ class ConnectionTable {
   FlowEnvironment environment_;
   Connections connections_;
   std::array<StageList, kStages> lists_{};
+  Connection* last_ = nullptr;  // of the last segment: an acknowledgment is most often of the same connection
   std::vector<Connection*> with_holes_;
   LineTime sweep_due_ = LineTime::min();
 };

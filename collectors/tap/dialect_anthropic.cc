@@ -5,8 +5,8 @@
 // is the end. The `output_tokens` of message_start is no count of anything. `input_tokens` leaves out what came from
 // the cache.
 
+#include "collectors/tap/dialect_events.h"
 #include "collectors/tap/dialect_list.h"
-#include "collectors/tap/dialect_openai.h"
 #include "collectors/tap/dialect_table.h"
 
 #include <array>
@@ -75,29 +75,22 @@ Shape read_anthropic(JsonFrame& frame, FrameFacts& facts) {
   ChoiceFacts choice;
   Usage usage;
   bool stopped = false;
-  const bool whole = json_each_field(frame.object, [&](std::string_view key, JsonValue& value) {
-    if (key == "type") {
-      event = event_of(value);
-    } else if (key == "message") {
-      json_each_field_of(value, [&](std::string_view name, JsonValue& field) {
-        if (name == "usage") usage.read(field);
-        if (name == "id") read_response_id(field, facts);
-      });
-    } else if (key == "id") {
+  const auto on_type = [&](JsonValue& value) { event = event_of(value); };
+  read_event_frame(frame, facts, "message", on_type, [&](std::string_view key, JsonValue& value, bool nested) {
+    if (key == "id") {
       read_response_id(value, facts);
     } else if (key == "usage") {
       usage.read(value);
+    } else if (nested) {
+      return;
     } else if (key == "delta") {
       read_block(value, choice, stopped);
     } else if (key == "content") {
       json_each_item(value, [&](JsonValue& block) { read_block(block, choice, stopped); });
     } else if (key == "stop_reason") {
       stopped = !json_is_null(value);
-    } else if (key == "error") {
-      read_error(value, facts);
     }
   });
-  facts.damaged = facts.damaged || !whole;
   switch (event) {
     case Event::kStart:
       facts.prompt_tokens = usage.prompt();

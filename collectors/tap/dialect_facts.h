@@ -25,6 +25,8 @@ struct ChoiceFacts {
   // `characters` are those of all frames so far, wherever that is not less than before (SGLang's own route).
   bool text_so_far = false;
   std::uint32_t characters = 0;
+  std::uint32_t texts = 0;     // strings that `characters` are from, and the last of them as the reader saw it
+  std::string_view text = {};  // valid while the frame is being read
   std::uint32_t ids = 0;       // token ids on this frame
   std::uint32_t logprobs = 0;  // logprob entries on this frame
   // Output tokens of this choice so far, by the server's own count.
@@ -78,7 +80,11 @@ struct FrameFacts {
   bool damaged = false;  // the text breaks off or is broken behind what was read
   ServerFamily family = ServerFamily::kUnknown;
   VersionText version;
-  std::optional<std::uint64_t> response_id;  // a hash of the server's id for this response
+  std::optional<std::uint64_t> response_id;  // a hash of the server's id for this response, where it is wanted
+  bool wants_response_id = true;             // not touched by clear()
+  // Where in the frame the text of its first choice stands; 0: not known.
+  std::size_t text_at = 0;
+  std::size_t text_size = 0;
 
   void clear() {
     choices.clear();
@@ -91,6 +97,7 @@ struct FrameFacts {
     family = ServerFamily::kUnknown;
     version.clear();
     response_id.reset();
+    text_at = text_size = 0;
   }
 
   // The entry of a further choice, or nullptr where there are too many.
@@ -110,6 +117,7 @@ struct RequestFacts {
   bool empty_prompt = false;
   std::uint64_t prompt_characters = 0;
   std::optional<std::uint64_t> prompt_tokens;
+  std::uint32_t prompts = 1;
   // Sequences that the answer will have: prompts × choices of each.
   std::uint32_t sequences = 1;
 };

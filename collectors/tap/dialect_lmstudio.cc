@@ -3,8 +3,8 @@
 // Events, told apart by their `type`. Tokens come in message.delta, reasoning.delta and tool_call.arguments; chat.end
 // is the end, brings the totals and repeats all text.
 
+#include "collectors/tap/dialect_events.h"
 #include "collectors/tap/dialect_list.h"
-#include "collectors/tap/dialect_openai.h"
 #include "collectors/tap/dialect_table.h"
 
 #include <algorithm>
@@ -52,24 +52,17 @@ Shape read_lmstudio(JsonFrame& frame, FrameFacts& facts) {
   Event event = Event::kNone;
   ChoiceFacts choice;
   Answer answer;
-  const bool whole = json_each_field(frame.object, [&](std::string_view key, JsonValue& value) {
-    if (key == "type") {
-      event = event_of(value);
-    } else if (key == "content") {
+  const auto on_type = [&](JsonValue& value) { event = event_of(value); };
+  read_event_frame(frame, facts, "result", on_type, [&](std::string_view key, JsonValue& value, bool nested) {
+    if (key == "content" && !nested) {
       read_text(value, choice);
-    } else if (key == "arguments") {
+    } else if (key == "arguments" && !nested) {
       // An object, or its text.
       if (!read_text(value, choice)) choice.has_text = !json_is_null(value) && !choice.empty_text;
-    } else if (key == "result") {
-      json_each_field_of(
-          value, [&](std::string_view name, JsonValue& field) { read_result_field(name, field, answer, facts); });
-    } else if (key == "error") {
-      read_error(value, facts);
     } else {
       read_result_field(key, value, answer, facts);
     }
   });
-  facts.damaged = facts.damaged || !whole;
   switch (event) {
     case Event::kText:
     case Event::kReasoning:

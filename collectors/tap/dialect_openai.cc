@@ -86,8 +86,9 @@ bool is_unique(std::string_view id) {
 }  // namespace
 
 void read_response_id(JsonValue& value, FrameFacts& facts) {
+  if (!facts.wants_response_id || facts.response_id) return;
   const std::optional<std::string_view> id = json_raw_string(value);
-  if (facts.response_id || !id || !is_unique(*id)) return;
+  if (!id || !is_unique(*id)) return;
   facts.response_id = std::hash<std::string_view>()(*id);
 }
 
@@ -99,6 +100,8 @@ bool read_text(JsonValue& value, ChoiceFacts& choice) {
     return false;
   }
   choice.has_text = true;
+  ++choice.texts;
+  choice.text = *raw;
   choice.characters += json_characters(*raw);
   return true;
 }

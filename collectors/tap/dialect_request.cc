@@ -179,8 +179,8 @@ RequestFacts read_request_body(JsonFrame& frame, bool streamed) {
   if (prompt.ids != 0 && prompt.texts == 0) facts.prompt_tokens = prompt.ids;
   // Strings in a list are prompts of their own; beside ids they are parts of one.
   const std::uint64_t prompts = prompt.lists + (prompt.ids != 0 && prompt.lists == 0 ? 1 : prompt.texts);
-  const std::uint64_t sequences =
-      std::max<std::uint64_t>(prompts, 1) * std::clamp<std::uint64_t>(fields.choices, 1, kSequencesMax);
+  facts.prompts = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(prompts, 1, kSequencesMax));
+  const std::uint64_t sequences = facts.prompts * std::clamp<std::uint64_t>(fields.choices, 1, kSequencesMax);
   facts.sequences = static_cast<std::uint32_t>(std::min(sequences, kSequencesMax));
   return facts;
 }

@@ -4,8 +4,8 @@
 // what was said. response.completed, .incomplete and .failed are the end and bring the exact total. A stream that is
 // taken up again is fetched with GET, and is none of ours.
 
+#include "collectors/tap/dialect_events.h"
 #include "collectors/tap/dialect_list.h"
-#include "collectors/tap/dialect_openai.h"
 #include "collectors/tap/dialect_table.h"
 
 #include <array>
@@ -76,25 +76,16 @@ Shape read_responses(JsonFrame& frame, FrameFacts& facts) {
   Event event = Event::kNone;
   ChoiceFacts choice;
   Answer answer;
-  const bool whole = json_each_field(frame.object, [&](std::string_view key, JsonValue& value) {
-    if (key == "type") {
-      event = event_of(value);
-    } else if (key == "delta") {
+  const auto on_type = [&](JsonValue& value) { event = event_of(value); };
+  read_event_frame(frame, facts, "response", on_type, [&](std::string_view key, JsonValue& value, bool nested) {
+    if (key == "delta" && !nested) {
       read_text(value, choice);
-    } else if (key == "logprobs") {
+    } else if (key == "logprobs" && !nested) {
       choice.logprobs = json_array_size(value);
-    } else if (key == "error") {
-      read_error(value, facts);
-    } else if (key == "response") {
-      json_each_field_of(value, [&](std::string_view name, JsonValue& field) {
-        // The text was there before.
-        if (name != "output") read_response_field(name, field, answer, facts);
-      });
-    } else {
+    } else if (key != "output" || !nested) {  // at the end of a stream, the text was there before
       read_response_field(key, value, answer, facts);
     }
   });
-  facts.damaged = facts.damaged || !whole;
   const bool document = event == Event::kNone && answer.is_response;
   if (event == Event::kNone && !document) return facts.error ? Shape::kNeutral : Shape::kForeign;
   if (event == Event::kOther) return Shape::kForeign;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace rooflined::tap {
 namespace {
@@ -56,7 +57,8 @@ RouteFit dialect_of_route(std::string_view path) {
 struct DialectReader::Json {
   JsonReader reader;
   JsonFrame frame;
-  TextBuffer mended;  // a text that broke off, with an end
+  TextBudget budget;
+  TextBuffer mended{budget};  // a text that broke off, with an end
 };
 
 DialectReader::DialectReader() : json_(std::make_unique<Json>()) {}
@@ -96,6 +98,7 @@ Reading DialectReader::read_frame(std::string_view text, std::size_t readable_af
   Reading reading = Reading::kNoJson;
   if (document != nullptr && document->get_object().get(json_->frame.object) == simdjson::SUCCESS) {
     reading = try_dialects(dialect);
+    place_text();
     // A brace too many ends the object, and its other fields stand behind it.
     damaged_ = damaged_ || (reading == Reading::kUnknown && document->current_location().error() == simdjson::SUCCESS);
   } else {
@@ -104,6 +107,17 @@ Reading DialectReader::read_frame(std::string_view text, std::size_t readable_af
   cleaned_ = json_->reader.cleaned();
   json_->reader.close();
   return reading;
+}
+
+void DialectReader::place_text() {
+  if (facts_.choices.size() != 1) return;
+  ChoiceFacts& choice = facts_.choices.front();
+  const std::string_view text = std::exchange(choice.text, {});
+  if (text.empty()) return;
+  const auto place = json_->reader.place_of(text);
+  if (!place) return;
+  facts_.text_at = *place;
+  facts_.text_size = text.size();
 }
 
 // Reads start + text + end. kOwn only where a token is in it.

@@ -80,6 +80,8 @@ class DialectReader {
   bool damaged() const noexcept { return damaged_; }
   // The same for a whole answer, which may be an array of such objects.
   Reading read_document(std::string_view text, std::size_t readable_after, const Dialect*& dialect);
+  // Whether the next texts' response ids are wanted: one of a response is enough.
+  void want_response_id(bool wanted) noexcept { facts_.wants_response_id = wanted; }
   const FrameFacts& facts() const noexcept { return facts_; }
   // Whether the last text had to be cleaned of broken bytes.
   bool cleaned() const noexcept { return cleaned_; }
@@ -91,6 +93,7 @@ class DialectReader {
 
  private:
   struct Json;
+  void place_text();
   Reading try_dialects(const Dialect*& dialect);
   Reading read_mended(std::string_view start, std::string_view text, std::string_view end, const Dialect*& dialect);
 

@@ -105,7 +105,7 @@ void Doorbell::Parts::run(const Answer& answer) {
   take_short_slices();
   Ear ear(options.ports, *local);
   for (;;) {
-    const int got = dispatch(handle.get(), kPacketsPerRead, ear);
+    const int got = dispatch_live(handle.get(), kPacketsPerRead, ear);
     if (ear.rung_at) return answer(*ear.rung_at);
     if (got < 0) return answer(Error{ErrorCode::kIo, options.interface, pcap_geterr(handle.get())});
     pollfd waiting[] = {{descriptor, POLLIN, 0}, {quit, POLLIN, 0}};

@@ -19,7 +19,7 @@ class ResponseBody {
  public:
   // Requires: all references outlive the body. `stream_expected`: the request asked for a stream.
   ResponseBody(const HttpLimits& limits, HttpCounters& counters, FrameSink& sink)
-      : limits_(limits), counters_(counters), frames_(limits, counters, sink) {}
+      : limits_(limits), counters_(counters), frames_(limits, counters, sink), document_(counters.text) {}
 
   void start(MediaType media_type, ContentCoding coding, bool stream_expected);
   void feed(std::string_view bytes);

@@ -12,7 +12,7 @@ std::uint32_t Exchange::new_characters(const ChoiceFacts& facts, Sequence& seque
   if (facts.text_so_far && facts.characters >= sequence.characters) before = sequence.characters;
   if (request_facts_.echo && !sequence.echo_seen && facts.has_text) {
     sequence.echo_seen = true;
-    before = request_facts_.echoed_characters != 0 ? 0 : request_facts_.prompt_characters;
+    before = request_facts_.echoed_characters != 0 ? 0 : request_facts_.prompt_characters / request_facts_.prompts;
   }
   return facts.characters - static_cast<std::uint32_t>(std::min<std::uint64_t>(before, facts.characters));
 }
@@ -54,6 +54,7 @@ void Exchange::apply_choice(const ChoiceFacts& facts) {
   if (counted.tokens == 0) return;
   if (counted.source == TokenSource::kEstimated) sequence->pending_source = TokenSource::kEstimated;
   sequence->pending_tokens += counted.tokens;
+  tokens_borne_ += counted.tokens;
   ++sequence->pending_frames;
   pending_ = true;
 }

@@ -1,6 +1,7 @@
 #include "collectors/tap/exchange_tracker.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace rooflined::tap {
 namespace {
@@ -29,7 +30,9 @@ Exchange::Exchange(TapContext& context, const Endpoint& server, const RouteFit& 
       route_streamed_(route.streamed),
       orphan_(route.dialect == nullptr),
       request_bytes_max_(context.limits.request_body_bytes_max),
-      body_(context.limits, context.counters, *this) {
+      request_(context.counters.text),
+      body_(context.limits, context.counters, *this),
+      memo_(context.counters.text) {
   // Until the body was read. A body too big to be read is most often a long conversation, and those are streamed.
   request_facts_.streamed = true;
 }
@@ -100,6 +103,7 @@ void Exchange::begin_now() {
   begin.joined_late = orphan_;
   begin.prompt_characters = request_facts_.prompt_characters;
   begin.prompt_tokens = request_facts_.prompt_tokens;
+  begin.prompts = request_facts_.prompts;
   context_.sink.on_begin(begin);
 }
 
@@ -125,19 +129,26 @@ void Exchange::response_head(const ResponseHead& head, bool until_close, LineTim
 void Exchange::response_body(std::string_view bytes, LineTime at) {
   if (ended_ || body_skipped_) return;
   advance(at);
+  body_bytes_ += bytes.size();
   body_.feed(bytes);
   // Not at the end itself: that comes out of the middle of feed().
   if (ended_) body_.release();
 }
 
-void Exchange::response_missing(LineTime at) {
+void Exchange::response_missing(std::uint64_t bytes, LineTime at) {
   if (ended_) return;
   advance(at);
   body_.gap();
   if (begun_ && !ended_) {
     flush(at);
-    context_.sink.on_loss(id_, now_);
+    context_.sink.on_loss(id_, tokens_in(bytes), now_);
   }
+}
+
+// How many tokens so many bytes of the body bear, as those that were seen did.
+double Exchange::tokens_in(std::uint64_t bytes) const {
+  if (tokens_borne_ == 0) return 0;
+  return static_cast<double>(bytes) * static_cast<double>(tokens_borne_) / static_cast<double>(body_bytes_);
 }
 
 void Exchange::client_window(bool closed, LineTime at) {
@@ -160,7 +171,13 @@ void Exchange::on_frame(const Frame& frame) {
     if (begun_) end(outcome(true, true));
     return;
   }
+  const bool ordinary = recognised_ && !frame.error && !frame.cut;
+  if (const ChoiceFacts* known = ordinary ? memo_.read(frame.text) : nullptr) {
+    apply_choice(*known);
+    return;
+  }
   error_ = error_ || frame.error;
+  context_.reader.want_response_id(!response_id_known_);
   Reading reading = context_.reader.read_frame(frame.text, frame.readable_after, dialect_);
   if (context_.reader.cleaned()) ++context_.counters.frames_cleaned;
   // Only in a stream that is known: elsewhere nothing tells a damaged frame from anything else.
@@ -170,6 +187,7 @@ void Exchange::on_frame(const Frame& frame) {
   if (reading == Reading::kNoJson && !frame.error) context_.counters.count(ParseError::kJson);
   if (reading == Reading::kUnknown && !frame.error) ++context_.counters.frames_unknown;
   if (reading == Reading::kOwn || reading == Reading::kNeutral) apply_frame(reading == Reading::kOwn);
+  if (reading == Reading::kOwn && ordinary && !ended_) memo_.learn(frame.text, context_.reader.facts());
   // An event stream on a generation route whose first word is an error: a server of that dialect all the same.
   if (error_ && begun_ && !ended_ && !recognised_ && dialect_ != nullptr) recognise(FrameFacts(), false);
 }
@@ -195,7 +213,7 @@ void Exchange::apply_frame(bool own) {
   error_ = error_ || facts.error;
   server_aborted_ = server_aborted_ || facts.aborted;
   remote_ = remote_ || facts.remote;
-  if (facts.prompt_tokens && !remote_) take_prompt_tokens(*facts.prompt_tokens);
+  if (facts.prompt_tokens && !remote_) take_prompts(facts);
   for (const ChoiceFacts& choice : facts.choices) apply_choice(choice);
   apply_totals(facts);
   if (facts.last_frame) {
@@ -210,6 +228,7 @@ void Exchange::apply_frame(bool own) {
 
 // A whole answer: no token was seen to come, so all that is known are its totals.
 void Exchange::apply_document() {
+  context_.reader.want_response_id(true);
   const Reading reading = context_.reader.read_document(body_.document(), TextBuffer::kPadding, dialect_);
   const FrameFacts& facts = context_.reader.facts();
   if (reading == Reading::kNoJson) context_.counters.count(ParseError::kJson);
@@ -244,6 +263,22 @@ void Exchange::recognise(const FrameFacts& facts, bool shape_known) {
   context_.sink.on_recognised(id_, family_, version_.view());
 }
 
+// A frame of one choice tells the length of that one's prompt, a frame of none that of all together.
+void Exchange::take_prompts(const FrameFacts& facts) {
+  const std::size_t prompts = request_facts_.prompts;
+  if (prompts == 1 || facts.choices.size() != 1 || prompts > context_.limits.sequences_max) {
+    take_prompt_tokens(*facts.prompt_tokens);
+    return;
+  }
+  // Choices are numbered prompt by prompt.
+  const std::size_t prompt = facts.choices.front().index / (request_facts_.sequences / prompts);
+  if (prompt >= prompts || *facts.prompt_tokens > kSequenceTokensMax) return;
+  prompt_lengths_.resize(prompts);
+  prompt_lengths_[prompt] = *facts.prompt_tokens;
+  const bool all_known = std::count(prompt_lengths_.begin(), prompt_lengths_.end(), 0U) == 0;
+  if (all_known) take_prompt_tokens(std::accumulate(prompt_lengths_.begin(), prompt_lengths_.end(), std::uint64_t{0}));
+}
+
 void Exchange::take_prompt_tokens(std::uint64_t tokens) {
   if (prompt_tokens_ == tokens) return;
   if (tokens > kSequenceTokensMax) {
@@ -272,6 +307,7 @@ Outcome Exchange::outcome(bool marker, bool complete) const {
 
 void Exchange::end(Outcome outcome) {
   ended_ = true;
+  memo_.release();
   request_.release();
   if (!begun_) return;
   flush(now_);

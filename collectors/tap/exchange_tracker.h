@@ -9,6 +9,7 @@
 
 #include "collectors/tap/dialect_table.h"
 #include "collectors/tap/exchange_body.h"
+#include "collectors/tap/frame_memo.h"
 #include "collectors/tap/http_buffer.h"
 #include "collectors/tap/http_counters.h"
 #include "collectors/tap/http_head.h"
@@ -59,7 +60,7 @@ class Exchange final : private FrameSink {
   // The response.
   void response_head(const ResponseHead& head, bool until_close, LineTime at);
   void response_body(std::string_view bytes, LineTime at);
-  void response_missing(LineTime at);
+  void response_missing(std::uint64_t bytes, LineTime at);
   void client_window(bool closed, LineTime at);
   // `complete`: its end was seen.
   void response_end(bool complete, LineTime at);
@@ -99,7 +100,9 @@ class Exchange final : private FrameSink {
   void begin_now();
   // `shape_known`: a frame of the dialect was read, so that it counts whose dialect it is.
   void recognise(const FrameFacts& facts, bool shape_known);
+  void take_prompts(const FrameFacts& facts);
   void take_prompt_tokens(std::uint64_t tokens);
+  double tokens_in(std::uint64_t bytes) const;
   Sequence* sequence_of(std::uint32_t choice);
   bool all_finished() const;
   Outcome outcome(bool marker, bool complete) const;
@@ -133,15 +136,19 @@ class Exchange final : private FrameSink {
   RequestFacts request_facts_;
 
   ResponseBody body_;
+  std::uint64_t body_bytes_ = 0;    // as seen
+  std::uint64_t tokens_borne_ = 0;  // by them, all sequences together
   bool body_skipped_ = false;
   ServerFamily family_ = ServerFamily::kUnknown;
   bool python_server_ = false;  // `Server: uvicorn`
   bool remote_ = false;         // another host generates this
   VersionText version_;
+  FrameMemo memo_;
   std::vector<Sequence> sequences_;
   std::optional<std::uint64_t> sum_total_;
   std::optional<std::uint64_t> prompt_tokens_;
-  std::uint32_t last_finished_ = 0;  // choice
+  std::vector<std::uint64_t> prompt_lengths_;  // one by one, where a list of them was sent; 0: unknown
+  std::uint32_t last_finished_ = 0;            // choice
 };
 
 }  // namespace rooflined::tap

@@ -17,7 +17,7 @@ class FileSource final : public PacketSource {
   FileSource(PcapHandle handle, std::string path) : handle_(std::move(handle)), path_(std::move(path)) {}
 
   Result<ReadOutcome> read(PacketSink& sink, std::chrono::milliseconds) override {
-    const int packets = dispatch(handle_.get(), kPacketsPerRead, sink);
+    const int packets = dispatch_file(handle_.get(), kPacketsPerRead, sink);
     if (packets < 0) return Error{ErrorCode::kTruncated, path_, std::string("damaged: ") + pcap_geterr(handle_.get())};
     stats_.packets += static_cast<std::uint64_t>(packets);
     return packets == 0 ? ReadOutcome::kFinished : ReadOutcome::kPackets;
@@ -42,6 +42,9 @@ Result<std::unique_ptr<PacketSource>> open_file(const std::string& path) {
                                              : ErrorCode::kIo;
     return Error{code, path, std::strerror(error)};
   }
+  // libpcap reads packet by packet: with the C library's 4 KB, a tenth of the time went into system calls.
+  constexpr std::size_t kReadAtOnce = 256 * 1024;
+  std::setvbuf(file, nullptr, _IOFBF, kReadAtOnce);
   char message[PCAP_ERRBUF_SIZE] = {};
   // Owns the file from here on, unless it fails.
   PcapHandle handle(pcap_fopen_offline_with_tstamp_precision(file, PCAP_TSTAMP_PRECISION_NANO, message));

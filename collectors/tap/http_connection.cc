@@ -173,14 +173,14 @@ void HttpConnection::on_body(Direction direction, std::string_view bytes, LineTi
   take_response_bytes(bytes, at);
 }
 
-void HttpConnection::on_missing(Direction direction, LineTime at) {
+void HttpConnection::on_missing(Direction direction, std::uint64_t bytes, LineTime at) {
   if (direction == Direction::kToServer) {
     if (asking_ != nullptr && asking_->exchange) asking_->exchange->request_unreadable();
     return;
   }
   response_lossy_ = true;
   Turn* turn = answering_ ? answering_.get() : waiting_.empty() ? nullptr : waiting_.front().get();
-  if (turn != nullptr && turn->exchange) turn->exchange->response_missing(at);
+  if (turn != nullptr && turn->exchange) turn->exchange->response_missing(bytes, at);
 }
 
 void HttpConnection::on_stray(Direction direction, std::string_view bytes, LineTime at) {

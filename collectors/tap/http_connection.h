@@ -40,7 +40,7 @@ class HttpConnection final : public ConnectionHandler, private HttpParserSink {
 
   BodyFraming on_head(Direction direction, std::string_view head, LineTime at) override;
   void on_body(Direction direction, std::string_view bytes, LineTime at) override;
-  void on_missing(Direction direction, LineTime at) override;
+  void on_missing(Direction direction, std::uint64_t bytes, LineTime at) override;
   void on_stray(Direction direction, std::string_view bytes, LineTime at) override;
   void on_message_end(Direction direction, bool complete, LineTime at) override;
   void on_foreign(Direction direction, ParseError why, LineTime at) override;

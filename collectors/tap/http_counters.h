@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include "collectors/tap/http_buffer.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -55,6 +57,7 @@ struct HttpCounters {
   std::uint64_t resyncs = 0;         // ways back found after a gap or a late join
   std::uint64_t exchanges = 0;       // generation requests begun
   std::uint64_t exchanges_in_flight = 0;
+  TextBudget text;  // that waits for the rest of it, over all connections
   std::array<std::uint64_t, static_cast<std::size_t>(ParseError::kCount)> parse_errors{};
 
   void count(ParseError error) { ++parse_errors[static_cast<std::size_t>(error)]; }

@@ -17,6 +17,7 @@ HttpParser::HttpParser(Direction direction, bool joined_late, const HttpLimits& 
                        HttpParserSink& sink)
     : direction_(direction),
       state_(joined_late ? State::kHunting : State::kHead),
+      head_(counters.text),
       limits_(limits),
       counters_(counters),
       sink_(sink),
@@ -207,7 +208,7 @@ std::size_t HttpParser::take_chunk_size(std::string_view bytes, LineTime at) {
   if (!head_.empty() || end == std::string_view::npos) {
     if (!head_.append(line, limits_.chunk_line_bytes_max)) {
       counters_.count(ParseError::kChunk);
-      sink_.on_missing(direction_, at);
+      sink_.on_missing(direction_, 0, at);
       hunt(false);
       return taken;
     }
@@ -267,7 +268,7 @@ void HttpParser::gap(std::uint64_t bytes_missing, LineTime at) {
   const State before = state_;
   if (before == State::kStopped || bytes_missing == 0) return;
   const bool at_boundary = head_.empty() && line_bytes_ == 0 && (before == State::kHead || before == State::kChunkSize);
-  sink_.on_missing(direction_, at);
+  sink_.on_missing(direction_, bytes_missing, at);
   switch (before) {
     case State::kUntilClose:
       return;

@@ -42,8 +42,8 @@ class HttpParserSink {
   // `head` holds the start line and the fields, and is wiped after the call.
   virtual BodyFraming on_head(Direction direction, std::string_view head, LineTime at) = 0;
   virtual void on_body(Direction direction, std::string_view bytes, LineTime at) = 0;
-  // Bytes of the message (or between messages) are missing here.
-  virtual void on_missing(Direction direction, LineTime at) = 0;
+  // Bytes of the message (or between messages) are missing here; 0: nobody knows how many.
+  virtual void on_missing(Direction direction, std::uint64_t bytes, LineTime at) = 0;
   // Bytes whose place in a message is unknown.
   virtual void on_stray(Direction direction, std::string_view bytes, LineTime at) = 0;
   // `complete` is false where the end was not seen: the stream ended, or its framing broke off.

@@ -1,5 +1,6 @@
 #include "collectors/tap/json_reader.h"
 
+#include "collectors/tap/json_condense.h"
 #include "metrics/base/utf8.h"
 
 #include <cmath>
@@ -10,8 +11,8 @@ namespace {
 
 // Its indexes take 4 to 6 bytes for each byte of text: this much may stay allocated.
 constexpr std::size_t kSmallText = 64 * 1024;
-// What the daemon ever opens is bounded before; this only keeps the arithmetic of capacities safe.
-constexpr std::size_t kTextMax = 64 * 1024 * 1024;
+// Larger ones are condensed: simdjson wants six bytes for each of theirs.
+constexpr std::size_t kWholeText = 1024 * 1024;
 
 }  // namespace
 
@@ -27,10 +28,15 @@ simdjson::error_code JsonReader::iterate(const char* text, std::size_t size) {
 simdjson::ondemand::document* JsonReader::open(std::string_view text, std::size_t readable_after) {
   close();
   if (text.empty() || text.size() > kTextMax) return nullptr;
-  if (readable_after < simdjson::SIMDJSON_PADDING) {
-    if (!scratch_.append(text, kTextMax)) return nullptr;
+  condensed_ = text.size() > kWholeText;
+  if (condensed_) {
+    if (!condense_json(text, scratch_, kWholeText)) return nullptr;
+    text = scratch_.view();
+  } else if (readable_after < simdjson::SIMDJSON_PADDING) {
+    if (!scratch_.append(text, kWholeText)) return nullptr;
     text = scratch_.view();
   }
+  start_ = text.data();
   simdjson::error_code error = iterate(text.data(), text.size());
   if (error == simdjson::UTF8_ERROR || error == simdjson::UNESCAPED_CHARS) {
     cleaned_ = to_label(text, text.size() * 3);

@@ -3,7 +3,8 @@
 // simdjson refuses a whole document for one byte that is not UTF-8, and some servers cut characters in two. Such a text
 // is read once more from a copy in which bad bytes are replaced. Strings are judged in their raw form and never
 // unescaped, so no text is left in the parser's own buffers. Small texts use one parser for ever; a big one gets its
-// own, freed by close(). Nothing throws. Thread: one; a document is valid until the next open() or close().
+// own, freed by close(), and one of megabytes is condensed first. Nothing throws. Thread: one; a document is valid
+// until the next open() or close().
 
 #pragma once
 
@@ -22,9 +23,18 @@ namespace rooflined::tap {
 
 class JsonReader {
  public:
+  // What the daemon ever opens is bounded before; this only keeps the arithmetic of capacities safe.
+  static constexpr std::size_t kTextMax = 64 * 1024 * 1024;
+
   // nullptr: no JSON. `readable_after`: bytes behind `text` that may be read; with 64 of them nothing is copied.
   simdjson::ondemand::document* open(std::string_view text, std::size_t readable_after);
   void close();
+  // Where a piece of the document that is open stands in the text that was given to open(); nothing where that was
+  // changed.
+  std::optional<std::size_t> place_of(std::string_view piece) const noexcept {
+    if (cleaned() || condensed_) return {};
+    return static_cast<std::size_t>(piece.data() - start_);
+  }
   // Whether the last open() had to take bad bytes out.
   bool cleaned() const noexcept { return !cleaned_.empty(); }
 
@@ -34,8 +44,11 @@ class JsonReader {
   simdjson::ondemand::parser small_;
   std::unique_ptr<simdjson::ondemand::parser> big_;
   simdjson::ondemand::document document_;
-  TextBuffer scratch_;
+  TextBudget budget_{.held = 0, .held_max = kTextMax};
+  TextBuffer scratch_{budget_};
   std::string cleaned_;
+  const char* start_ = nullptr;  // of the document
+  bool condensed_ = false;
 };
 
 using JsonObject = simdjson::ondemand::object;

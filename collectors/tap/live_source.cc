@@ -62,7 +62,7 @@ class LiveSource final : public LiveCapture {
 
  private:
   Result<ReadOutcome> take(PacketSink& sink) {
-    const int packets = dispatch(handle_.get(), kPacketsPerRead, sink);
+    const int packets = dispatch_live(handle_.get(), kPacketsPerRead, sink);
     if (packets < 0) return Error{ErrorCode::kIo, interface_, pcap_geterr(handle_.get())};
     stats_.packets += static_cast<std::uint64_t>(packets);
     return packets == 0 ? ReadOutcome::kTimeout : ReadOutcome::kPackets;

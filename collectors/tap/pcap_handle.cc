@@ -22,6 +22,7 @@ struct Delivery {
   int link_type;
 };
 
+template <bool kWipe>
 void deliver(u_char* user, const pcap_pkthdr* header, const u_char* bytes) {
   const auto& delivery = *reinterpret_cast<const Delivery*>(user);
   // Keeps the product below in 64 bits; the line clock has its own bound.
@@ -33,7 +34,7 @@ void deliver(u_char* user, const pcap_pkthdr* header, const u_char* bytes) {
                                  std::as_bytes(std::span(bytes, header->caplen)), header->len, delivery.link_type});
   // The kernel overwrites its ring once a lap only; until then it would hold conversations. libpcap
   // maps it writable and is done with a packet when the callback returns.
-  explicit_bzero(const_cast<u_char*>(bytes), header->caplen);
+  if constexpr (kWipe) explicit_bzero(const_cast<u_char*>(bytes), header->caplen);
 }
 
 Error activation_error(pcap_t* handle, int status, const std::string& interface) {
@@ -95,9 +96,14 @@ Result<int> start_capture(pcap_t* handle, const std::string& interface,
   return descriptor;
 }
 
-int dispatch(pcap_t* handle, int packets_max, PacketSink& sink) {
+int dispatch_live(pcap_t* handle, int packets_max, PacketSink& sink) {
   Delivery delivery{sink, pcap_datalink(handle)};
-  return pcap_dispatch(handle, packets_max, deliver, reinterpret_cast<u_char*>(&delivery));
+  return pcap_dispatch(handle, packets_max, deliver<true>, reinterpret_cast<u_char*>(&delivery));
+}
+
+int dispatch_file(pcap_t* handle, int packets_max, PacketSink& sink) {
+  Delivery delivery{sink, pcap_datalink(handle)};
+  return pcap_dispatch(handle, packets_max, deliver<false>, reinterpret_cast<u_char*>(&delivery));
 }
 
 }  // namespace rooflined::tap

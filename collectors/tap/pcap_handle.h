@@ -32,6 +32,8 @@ Result<int> start_capture(pcap_t* handle, const std::string& interface,
 Status set_filter(pcap_t* handle, const std::string& text, const std::string& interface);
 
 // pcap_dispatch(3) of at most `packets_max` into `sink`; the result is its own. Requires: stamps are in nanoseconds.
-int dispatch(pcap_t* handle, int packets_max, PacketSink& sink);
+// The packets of a live handle are wiped behind the sink.
+int dispatch_live(pcap_t* handle, int packets_max, PacketSink& sink);
+int dispatch_file(pcap_t* handle, int packets_max, PacketSink& sink);
 
 }  // namespace rooflined::tap

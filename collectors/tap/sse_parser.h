@@ -38,7 +38,7 @@ class FrameParser {
  public:
   // Requires: `limits`, `counters` and `sink` outlive the parser.
   FrameParser(const HttpLimits& limits, HttpCounters& counters, FrameSink& sink)
-      : limits_(limits), counters_(counters), sink_(sink) {}
+      : line_(counters.text), data_(counters.text), limits_(limits), counters_(counters), sink_(sink) {}
 
   void feed(std::string_view bytes);
   void gap();

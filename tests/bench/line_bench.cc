@@ -33,7 +33,7 @@ class CountingSink final : public ExchangeSink {
   void on_prompt_tokens(ExchangeId /*exchange*/, std::uint64_t /*tokens*/, LineTime /*at*/) override {}
   void on_response_id(ExchangeId /*exchange*/, std::uint64_t /*hash*/, LineTime /*at*/) override {}
   void on_client_window(ExchangeId /*exchange*/, bool /*closed*/, LineTime /*at*/) override {}
-  void on_loss(ExchangeId /*exchange*/, LineTime /*at*/) override {}
+  void on_loss(ExchangeId /*exchange*/, double /*tokens*/, LineTime /*at*/) override {}
   void on_end(const ExchangeEnd& /*end*/) override {}
 
   std::uint64_t tokens = 0;

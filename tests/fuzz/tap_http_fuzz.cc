@@ -30,7 +30,10 @@ class CheckingSink final : public ExchangeSink {
   void on_prompt_tokens(ExchangeId exchange, std::uint64_t, LineTime at) override { advance(exchange, at); }
   void on_response_id(ExchangeId exchange, std::uint64_t, LineTime at) override { advance(exchange, at); }
   void on_client_window(ExchangeId exchange, bool, LineTime at) override { advance(exchange, at); }
-  void on_loss(ExchangeId exchange, LineTime at) override { advance(exchange, at); }
+  void on_loss(ExchangeId exchange, double tokens, LineTime at) override {
+    require(tokens >= 0);
+    advance(exchange, at);
+  }
   void on_end(const ExchangeEnd& end) override {
     advance(end.exchange, end.at);
     last_.erase(end.exchange);

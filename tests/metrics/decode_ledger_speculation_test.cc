@@ -223,3 +223,26 @@ TEST_CASE("a prompt prefilled every few tokens is not speculation") {
   bench.ledger.finish();
   CHECK_FALSE(bench.ledger.speculates());
 }
+
+TEST_CASE("the reads of the draft model are billed by draft, and put right when their number is told") {
+  // A draft step reads 10 bytes and one for each token of the context.
+  Geometry draft;
+  draft.dense_bytes = 10;
+  draft.kv_groups = {{1, 1, 0}};
+  const auto bytes = [&](bool with_draft, const SequenceTotal& known) {
+    Bench bench(true);
+    if (with_draft) bench.ledger.set_draft_geometry(std::make_shared<Geometry>(draft));
+    bench.begin(1, 0, 10);
+    bench.token(1, 100);
+    bench.burst(1, 200, 3);
+    bench.burst(1, 300, 1);
+    bench.end(1, 302, known);
+    bench.ledger.finish();
+    return bench.log.bytes;
+  };
+  // Untold, as many as there were tokens: three at a context of 11, one at 14.
+  CHECK(bytes(true, {}) - bytes(false, {}) == Approx(4 * 10 + 3 * 11 + 14));
+  // Eight, at the mean context.
+  const SequenceTotal told{.tokens = 5, .draft_tokens = 8, .draft_tokens_accepted = 2};
+  CHECK(bytes(true, told) - bytes(false, told) == Approx(8 * (10 + 12.5)));
+}

@@ -54,8 +54,9 @@ inline CaptureTime capture_at(double ms) {
 }
 
 // Packets of one stream on one hop. `client_port` tells streams apart.
-inline std::vector<TimedPacket> hop_packets(const Hop& hop, const StreamPlan& plan, std::uint16_t client_port) {
-  TcpConversation talk(ipv4(10, 9, 0, 1, client_port), hop.server);
+inline std::vector<TimedPacket> hop_packets(const Hop& hop, const StreamPlan& plan, std::uint16_t client_port,
+                                            std::uint32_t client_sequence = 1000) {
+  TcpConversation talk(ipv4(10, 9, 0, 1, client_port), hop.server, {}, client_sequence);
   const double lag = hop.lag_ms;
   const std::string body = hop.style == Style::kNative
                                ? R"({"prompt":"0123456789","stream":true})"

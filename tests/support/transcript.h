@@ -153,6 +153,7 @@ class ExchangeRecorder final : public ExchangeSink {
     if (begin.joined_late) text += " late";
     if (begin.prompt_characters != 0) text += fmt::format(" characters={}", begin.prompt_characters);
     if (begin.prompt_tokens) text += fmt::format(" prompt={}", *begin.prompt_tokens);
+    if (begin.prompts != 1) text += fmt::format(" prompts={}", begin.prompts);
     add(0, begin.exchange, begin.at, text);
   }
   void on_recognised(ExchangeId exchange, ServerFamily family, std::string_view version) override {
@@ -177,7 +178,9 @@ class ExchangeRecorder final : public ExchangeSink {
   void on_client_window(ExchangeId exchange, bool closed, LineTime at) override {
     add(4, exchange, at, fmt::format("window {} {}", exchange, closed ? "closed" : "open"));
   }
-  void on_loss(ExchangeId exchange, LineTime at) override { add(4, exchange, at, fmt::format("loss {}", exchange)); }
+  void on_loss(ExchangeId exchange, double, LineTime at) override {
+    add(4, exchange, at, fmt::format("loss {}", exchange));
+  }
   void on_end(const ExchangeEnd& end) override {
     ++sum_.ended;
     static constexpr const char* kOutcomes[] = {"ok", "aborted", "error"};

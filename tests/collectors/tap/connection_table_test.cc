@@ -343,4 +343,19 @@ TEST_CASE("servers elsewhere are counted once and not followed", "[connection_ta
   }
 }
 
+TEST_CASE("a SYN that its own connection's data overtook replaces nothing", "[connection_table]") {
+  Fixture f;
+  f.up(1, 0, "ask");
+  f.segment(2, kClient, kServer, 1000, 0, kSyn);
+  f.segment(2, kServer, kClient, 5000, 1001, kSyn | kAck);
+  f.up(3, 3, " more");
+  f.down(4, 0, "answer", kAck, 8);
+  REQUIRE(f.factory.records.size() == 1);
+  CHECK(f.factory.records[0]->to_server == "ask more");
+  CHECK(f.factory.records[0]->to_client == "answer");
+  // Another one's does.
+  f.segment(5, kClient, kServer, 900'000, 0, kSyn);
+  CHECK(f.factory.records[0]->closed);
+}
+
 }  // namespace rooflined::tap

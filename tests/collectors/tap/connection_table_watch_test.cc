@@ -52,6 +52,28 @@ TEST_CASE("flows outside the share are counted and not followed, and come back w
   CHECK(f.factory.records[0]->to_server == "onegoes on");
 }
 
+TEST_CASE("each connection to a server that is left out is counted, and found again afterwards", "[connection_table]") {
+  Fixture f;
+  const Endpoint site = test::ipv4(10, 0, 0, 2, 8000);
+  const auto ask = [&](std::int64_t ms, int client_port) {
+    f.segment(ms, test::ipv4(10, 0, 0, 1, static_cast<std::uint16_t>(client_port)), site, 1, 1, kAck, "ask");
+  };
+  f.up(1, 0, "engine");
+  for (const int port : {40000, 40001}) ask(1, port);
+  REQUIRE(f.factory.records.size() == 3);
+  f.table.set_watch({.ports = f.ports, .left_out = {site}}, line_ms(2));
+  CHECK(f.table.counters().ignored_left_out == 2);
+  CHECK_FALSE(f.factory.records[0]->closed);
+  CHECK((f.factory.records[1]->closed && f.factory.records[2]->closed));
+  for (const int port : {40000, 40002}) ask(3, port);
+  CHECK(f.table.counters().ignored_left_out == 3);
+  CHECK(f.table.open_connections() == 1);
+  f.table.set_watch({.ports = f.ports, .left_out = {}}, line_ms(4));
+  for (const int port : {40000, 40002}) ask(5, port);
+  CHECK(f.factory.records.size() == 5);
+  CHECK(f.table.counters().ignored_governor == 0);
+}
+
 TEST_CASE("a port can be added", "[connection_table]") {
   Fixture f;
   const Endpoint child = test::ipv4(127, 0, 0, 1, 41234);

@@ -231,7 +231,8 @@ TEST_CASE("raw strings count their characters") {
 }
 
 TEST_CASE("a text buffer keeps to its bound and forgets") {
-  TextBuffer buffer;
+  TextBudget budget;
+  TextBuffer buffer(budget);
   CHECK(buffer.append("hello", 8));
   CHECK_FALSE(buffer.append("world", 8));
   CHECK(buffer.view() == "hello");

@@ -23,7 +23,7 @@ struct Counter final : ExchangeSink {
   void on_prompt_tokens(ExchangeId, std::uint64_t, LineTime) override {}
   void on_response_id(ExchangeId, std::uint64_t, LineTime) override {}
   void on_client_window(ExchangeId, bool, LineTime) override {}
-  void on_loss(ExchangeId, LineTime) override {}
+  void on_loss(ExchangeId, double, LineTime) override {}
   void on_end(const ExchangeEnd&) override {}
 };
 
