@@ -81,17 +81,27 @@ def history(one_state):
     return {"fields": ["at", "tokens_per_second", "itl_seconds", "mbu_ratio"], "targets": points}
 
 
+def deploy(ago, cause="version", mbu=None, itl=None, **more):
+    """A deploy so many seconds ago; a change is (ratio, low, high)."""
+    changes = {name: dict(zip(("ratio", "low", "high"), values), slices=30, against=1)
+               for name, values in (("mbu_change", mbu), ("itl_change", itl)) if values}
+    return {"generation": 2, "timestamp": NOW - ago, "cause": cause, "version": "b8123", "fingerprint": "1f", "ended": False, **changes, **more}
+
+
+FIRST = {"generation": 1, "version": "b8000", "fingerprint": "0e", "ended": False}
+
+
 def trouble():
     """Three targets, each with something the matter, under a ceiling in doubt."""
     return state(
-        [target("chat", 0, mbu=1.04, deploy_timestamp=NOW - 240, caveats=["ceiling_stale", "estimated_tokens"]),
-         target("code", 1, mbu=0.31, caveats=["lossy", "estimated_tokens"]),
+        [target("chat", 0, mbu=1.04, deploys=[FIRST, deploy(240, mbu=(0.81, 0.78, 0.84), itl=(1.24, 1.19, 1.3))], caveats=["ceiling_stale", "estimated_tokens"]),
+         target("code", 1, mbu=0.31, deploys=[deploy(500, mbu=(1.01, 0.97, 1.05), itl=(1.6, 1.52, 1.7))], caveats=["lossy", "estimated_tokens"]),
          target("gone", 2, up=False, configured=True, live=None, windows=None, bandwidth=None, geometry=None)],
         ceiling={**ceiling(), "suspect": True, "stale": True, "stable": False})
 
 
 def named():
-    small = [target("llama.cpp-8080", 0, deploy_timestamp=NOW - 240), target("chat", 3, mbu=0.42),
+    small = [target("llama.cpp-8080", 0, deploys=[FIRST, deploy(240, "restart")]), target("chat", 3, mbu=0.42, deploys=[deploy(400, "settings", mbu=(0.8, 0.7, 0.9), itl=(0.9, 0.86, 0.95))]),
              target("vllm-8000", 5, memory="gpu", mbu=0.71, full=3350 * GB)]
     many = [target(f"llama.cpp-{8080 + i}" if i % 3 else f"vllm-{8000 + i}", i, memory="ram" if i % 3 else "gpu",
                    mbu=0.2 + 0.02 * i, full=40 * GB if i % 3 else 3350 * GB, caveats=["merged_frames"] if i % 4 == 0 else [])

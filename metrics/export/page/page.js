@@ -78,8 +78,12 @@ function windowOf(target) {
   return [target.live, ...(target.windows ?? [])].find((window) => window?.itl_seconds);
 }
 
-// Times of deploys, oldest first.
-const deploysOf = (target) => target.deploy_timestamp ? [target.deploy_timestamp] : [];
+function deployWords(target) {
+  const deploy = lastDeploy(target);
+  if (!deploy) return "";
+  const changes = [["MBU", deploy.mbu_change], ["ITL", deploy.itl_change]].filter(([, change]) => change).map(([name, change]) => `${name} ${changeWords(change)}`);
+  return `Last deploy: ${moment(deploy.timestamp)} (${deploy.cause})${changes.length ? `: ${changes.join(", ")}` : deploy.ended ? "" : "; not yet enough decode to compare"}.`;
+}
 
 function drawCard(card, target, colour, now, width) {
   const window = windowOf(target), mbu = window?.mbu_ratio;
@@ -105,13 +109,13 @@ function drawCard(card, target, colour, now, width) {
   say(card.itl, window?.itl_seconds ? milliseconds(window.itl_seconds.mean) : dash);
   say(card.batch, number(window?.batch_size, 2));
   say(card.context, number(window?.context_tokens, 0));
-  const points = minutes.get(target.target) ?? [], marks = deploysOf(target);
+  const points = minutes.get(target.target) ?? [], marks = (target.deploys ?? []).map((deploy) => deploy.timestamp).filter((at) => at !== undefined);
   const chart = (index, name, format, end) => timeline({points: points.map((point) => [point[0], index === 3 && point[3] !== null ? Math.min(1, point[3]) : point[index]]),
     marks, now, span: SPAN, width, style: `s${colour}`, name, format, end});
   card.charts.hidden = points.length === 0;
   card.charts.replaceChildren(chart(3, "MBU", percent, 1), chart(1, "tokens/s", rate), chart(2, "ITL", milliseconds),
     element("div", {class: "soft spread", "aria-hidden": "true"}, element("span", {}, "10 min ago"), element("span", {}, "now")));
-  say(card.change, marks.length ? `Last deploy: ${moment(marks[marks.length - 1])}` : "");
+  say(card.change, deployWords(target));
 }
 
 function drawTargets(state) {

@@ -33,6 +33,28 @@ function mbuWords(mbu, caveats) {
   return percent(mbu);
 }
 
+// The running deploy, where one was seen: the first generation only says what ran when the target was found.
+const lastDeploy = (target) => (target.deploys ?? []).filter((deploy) => deploy.timestamp !== undefined).at(-1);
+
+// "0.81 of before (0.78 to 0.84)"
+const changeWords = (change) => `${change.ratio.toFixed(2)} of before (${change.low.toFixed(2)} to ${change.high.toFixed(2)})`;
+
+// The alerts of deploy/prometheus, as a person reads them.
+function deployFinding(target) {
+  const deploy = lastDeploy(target);
+  if (!deploy || deploy.ended) return null;
+  const mbu = deploy.mbu_change, itl = deploy.itl_change;
+  if (mbu && mbu.high < 0.95 && !(itl && itl.high < 1)) {
+    return [`since its last deploy MBU is at ${changeWords(mbu)}, at like batch and context`,
+      "Compare build, options and model file; roll back if users wait longer, or end the comparison with “rooflined mark-deploy --accept”."];
+  }
+  if (itl && itl.low > 1.05) {
+    return [`since its last deploy users wait longer for a token: ITL is at ${changeWords(itl)}`,
+      "MBU held, so more bytes are read for each token: look at quantisation, KV cache type and model."];
+  }
+  return null;
+}
+
 function captureFindings(state, lost) {
   const found = [];
   for (const collector of state.collectors) {
@@ -77,6 +99,8 @@ function targetFindings(target) {
     return found;
   }
   if (target.role !== "engine") return found;
+  const deploy = deployFinding(target);
+  if (deploy) add(true, ...deploy);
   if (!target.geometry) add(true, "the shape of its model is unknown, so bytes and MBU are absent", "Name the model file in its [[target]] (model = …).");
   if (target.memory === "gpu" && target.bandwidth === undefined) {
     add(true, "the bandwidth of its GPU is unknown, so MBU is absent", "Set gpus and rated_bytes_per_second in its [[target]].");
