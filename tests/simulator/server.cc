@@ -15,6 +15,7 @@
 #include <cstring>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -173,7 +174,8 @@ class Server::Routes {
   Balancer balancer_;
   std::vector<std::unique_ptr<PacedEngine>> engines_;
   std::mutex mutex_;
-  std::atomic<std::uint64_t> last_id_ = 0;
+  // Not from 0 on: two servers would write the same texts.
+  std::atomic<std::uint64_t> last_id_ = std::random_device()();
   int listener_ = -1;
   httplib::Server http_;
 };
