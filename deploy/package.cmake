@@ -2,7 +2,7 @@
 # (deploy/package.sh does that, checks the result with lintian, and builds for AArch64 with --arm).
 set(CPACK_PACKAGE_NAME rooflined)
 set(CPACK_PACKAGE_VENDOR "the rooflined authors")
-set(CPACK_PACKAGE_CONTACT "the rooflined authors <rooflined@localhost>")
+set(CPACK_PACKAGE_CONTACT "the rooflined authors <maintainers@rooflined.example>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_PACKAGE_DESCRIPTION
 "A daemon for a host that serves language models. It watches the streamed
