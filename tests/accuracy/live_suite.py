@@ -32,6 +32,7 @@ SETTLE_SECONDS = 5
 # A window is made of whole seconds, and a snapshot once a second.
 AFTER_SECONDS = 2.2
 OTHERS_MAX = 0.1
+ESTIMATE_AHEAD_MAX = 2
 AGAIN_MAX = 2  # for each model
 WINDOW_SECONDS = 60
 
@@ -291,7 +292,8 @@ def speculation(suite, verdict, cells):
     verdict.title("Four drafts, accepted with 0.7; eight tokens a frame: passes")
     for cell, batch in cells:
         load = ("--concurrency", batch, "--output-tokens", "150-300", "--duration", "5s")
-        suite.judge(verdict, cell, load, lambda row: abs(row.passes) <= 0.02 and row.tokens == 0)
+        # A counter never goes back: what was estimated too high of the last answers waits for the next ones to pay it.
+        suite.judge(verdict, cell, load, lambda row: abs(row.passes) <= 0.02 and 0 <= row.tokens <= ESTIMATE_AHEAD_MAX)
 
 
 def replicas_cells():
