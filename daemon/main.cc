@@ -2,6 +2,7 @@
 
 #include "daemon/commands.h"
 #include "daemon/logging.h"
+#include "daemon/workbench_commands.h"
 
 #include <CLI/CLI.hpp>
 
@@ -23,12 +24,16 @@ int main(int argc, char** argv) {
     add_inspect_command(app, exit_status);
     add_check_config_command(app, exit_status);
     add_doctor_command(app, exit_status);
+    add_bench_command(app, exit_status);
+    add_report_command(app, exit_status);
+    add_fit_command(app, exit_status);
+    add_advise_command(app, exit_status);
     try {
       app.parse(argc, argv);
       if (app.get_subcommands().empty()) {
         std::fprintf(
             stderr,
-            "rooflined: a command is needed: run, replay, membw, inspect, check-config or doctor (see --help)\n");
+            "rooflined: a command is needed, such as run, replay, membw, inspect or bench (see rooflined --help)\n");
         return 2;
       }
     } catch (const CLI::ParseError& error) {

@@ -8,9 +8,13 @@ _rooflined() {
     inspect) words="--help --batch --context --kv-cache-type --bandwidth --json" ;;
     check-config) words="--help --json" ;;
     doctor) words="--help --config --user --json" ;;
-    *) words="run replay membw inspect check-config doctor --help --version" ;;
+    bench) words="--help --llama-bench --threads --n-prompt --n-gen --reps --depth --gpu-layers --peak-bandwidth --skip-membw --bytes --timeout --state --output --markdown --json" ;;
+    report) words="--help --reanalyze --peak-bandwidth --plot --markdown --json" ;;
+    fit) words="--help --from-metrics --peak-bandwidth --plot --markdown --json" ;;
+    advise) words="--help --core --scale --measure --llama-bench --threads --n-prompt --n-gen --reps --depth --gpu-layers --peak-bandwidth --skip-membw --bytes --timeout --state --markdown --json" ;;
+    *) words="run replay membw inspect check-config doctor bench report fit advise --help --version" ;;
   esac
-  if [ "$COMP_CWORD" -eq 1 ]; then words="run replay membw inspect check-config doctor --help --version"; fi
+  if [ "$COMP_CWORD" -eq 1 ]; then words="run replay membw inspect check-config doctor bench report fit advise --help --version"; fi
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 }
 complete -o default -F _rooflined rooflined
