@@ -32,7 +32,7 @@ SETTLE_SECONDS = 5
 # A window is made of whole seconds, and a snapshot once a second.
 AFTER_SECONDS = 2.2
 OTHERS_MAX = 0.1
-ESTIMATE_AHEAD_MAX = 2
+ESTIMATE_AHEAD_MAX = 2  # tokens of an answer
 AGAIN_MAX = 2  # for each model
 WINDOW_SECONDS = 60
 
@@ -293,7 +293,7 @@ def speculation(suite, verdict, cells):
     for cell, batch in cells:
         load = ("--concurrency", batch, "--output-tokens", "150-300", "--duration", "5s")
         # A counter never goes back: what was estimated too high of the last answers waits for the next ones to pay it.
-        suite.judge(verdict, cell, load, lambda row: abs(row.passes) <= 0.02 and 0 <= row.tokens <= ESTIMATE_AHEAD_MAX)
+        suite.judge(verdict, cell, load, lambda row, most=ESTIMATE_AHEAD_MAX * batch: abs(row.passes) <= 0.02 and 0 <= row.tokens <= most)
 
 
 def replicas_cells():
