@@ -36,6 +36,7 @@ def split_entry(head, description):
     """'--size UINT:SIZE [b, …] ...', 'Working set': the names, the value's name or None, the default, the words."""
     names, _, value = head.strip().partition(" ")
     value = value.replace("...", "").replace("REQUIRED", "").strip()
+    value = re.sub(r"\s*(Excludes|Needs): \S+", "", value).strip()  # a flag with a rule is still a flag
     if not value:
         return names, None, "", description
     default = re.search(r"^[A-Z]+=(\S+)$|^[A-Z]+ \[([^\[\]]+)\]$", value)

@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 import unittest
+import xml.etree.ElementTree
 
 import tiny_gguf
 
@@ -28,6 +29,26 @@ DATASETS = {"rpi5": "rpi5-cortex-a76", "x86": "x86-i7-12700H", "x86-paper": "x86
 def rows(name, **wanted):
     with open(DATA / name, encoding="utf-8") as file:
         return [row for row in csv.DictReader(file) if all(row[key] == value for key, value in wanted.items())]
+
+
+def wait_for(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("waited for a minute")
+        time.sleep(0.02)
+
+
+def children(pid):
+    found = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(stat.read_text().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            continue
+        if parent == pid:
+            found.append(int(stat.parent.name))
+    return found
 
 
 class Workbench(unittest.TestCase):
@@ -364,12 +385,8 @@ class Failures(Workbench):
                 [ROOFLINED, "bench", "--llama-bench", FAKE, "--skip-membw", "--threads", "8,14", "-o", str(out), str(model)],
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "FAKE_MODE": "hang-from-14"},
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-            end = time.monotonic() + 60
-            stored = {}
-            while time.monotonic() < end and not (stored.get("models") and stored["models"][0]["runs"]):
-                time.sleep(0.02)
-                if (out / "bench.json").exists():
-                    stored = json.loads((out / "bench.json").read_text(encoding="utf-8"))
+            wait_for(lambda: (out / "bench.json").exists() and
+                     json.loads((out / "bench.json").read_text(encoding="utf-8"))["models"][0]["runs"])
             process.send_signal(number)
             text, error = process.communicate(timeout=60)
             self.assertEqual(process.returncode, 130)
@@ -379,6 +396,18 @@ class Failures(Workbench):
             self.assertFalse(stored["complete"])
             self.assertEqual(len(stored["models"][0]["runs"]), 1)
             (out / "bench.json").unlink()
+
+    def test_a_killed_bench_leaves_no_llama_bench(self):
+        log = self.folder / "log"
+        process = subprocess.Popen(
+            [ROOFLINED, "bench", "--llama-bench", FAKE, "--skip-membw", "--threads", "14", str(self.model("qwen0.5b-q8"))],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env={**os.environ, "FAKE_MODE": "hang", "FAKE_LOG": str(log)})
+        wait_for(lambda: log.exists() and log.read_text(encoding="utf-8").count("\n") == 2)
+        (child,) = children(process.pid)
+        process.kill()
+        process.wait()
+        wait_for(lambda: not pathlib.Path(f"/proc/{child}").exists())
 
     def test_folder_that_cannot_be_written(self):
         self.one_line(self.bench("-o", "/proc/nothing", self.model("one")), 2, "/proc/nothing")
@@ -411,6 +440,18 @@ class Reports(Workbench):
         plot = (out / "bench.svg").read_text(encoding="utf-8")
         for word in ("qwen0.5b-q8", "qwen1.5b-q4km (MoE)", ">ceiling<", ">fit<", "l7 7l-7 7l-7 -7z"):
             self.assertIn(word, plot)
+
+    def test_the_plot_is_xml_whatever_a_model_is_called(self):
+        path = self.stored() / "bench.json"
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        name = '<a href="x">&amp;|' + "long" * 20
+        stored["models"][0]["name"] = name
+        path.write_text(json.dumps(stored), encoding="utf-8")
+        plot = self.folder / "plot.svg"
+        self.assertEqual(self.run_it("report", path, "--plot", plot).returncode, 0)
+        texts = [element.text for element in xml.etree.ElementTree.parse(plot).iter() if element.text]
+        self.assertIn(name[:33] + "...", texts)
+        self.assertIn(name.replace("|", "\\|"), self.run_it("report", path, "--markdown").stdout)
 
     def test_report_shows_what_bench_showed(self):
         out = self.stored()
