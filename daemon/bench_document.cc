@@ -18,6 +18,9 @@ constexpr std::size_t kModelsMax = 1000;
 constexpr std::size_t kRunsMax = 10000;
 constexpr std::size_t kTextsMax = 1000;
 constexpr std::size_t kTextBytesMax = 1024;
+// Bytes and rates; their products and quotients stay finite.
+constexpr double kNumberMin = 1e-9;
+constexpr double kNumberMax = 1e18;
 
 template <typename T>
 Json nullable(const std::optional<T>& value) {
@@ -47,7 +50,8 @@ Json model_json(const BenchModel& model) {
                {"kv", Json::array()},
                {"runs", Json::array()},
                {"failures", model.failures}};
-  for (const DepthBytes& one : model.kv) json["kv"].push_back({{"depth", one.depth}, {"bytes", one.kv_bytes}});
+  for (const DepthBytes& one : model.kv)
+    json["kv"].push_back({{"depth", one.depth}, {"bytes", one.kv_bytes > 0 ? Json(one.kv_bytes) : Json(nullptr)}});
   for (const BenchRun& run : model.runs) json["runs"].push_back(run_json(run));
   return json;
 }
@@ -93,7 +97,8 @@ std::optional<double> number_at(const Json& json, const char* key) {
   const auto found = json.find(key);
   if (found == json.end() || found->is_null()) return std::nullopt;
   const double value = found->get<double>();
-  if (!std::isfinite(value) || value <= 0) throw std::invalid_argument(fmt::format("{} is not above 0", key));
+  if (!(value >= kNumberMin && value <= kNumberMax))
+    throw std::invalid_argument(fmt::format("{} is out of range", key));
   return value;
 }
 
@@ -143,7 +148,7 @@ BenchModel parse_model(const Json& json) {
   model.failures = texts_at(json, "failures");
   for (const Json& one : json.value("kv", Json::array())) {
     if (model.kv.size() == kRunsMax) throw std::invalid_argument("too many depths");
-    model.kv.push_back({count_at(one, "depth", 0), one.at("bytes").get<double>()});
+    model.kv.push_back({count_at(one, "depth", 0), number_at(one, "bytes").value_or(0)});
   }
   for (const Json& run : json.at("runs")) {
     if (model.runs.size() == kRunsMax) throw std::invalid_argument("too many runs");

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -18,7 +17,9 @@ using Labels = std::map<std::string, std::string, std::less<>>;
 
 // A rate over fewer passes is more start than decode.
 constexpr double kPassesMin = 100;
+constexpr double kBusySecondsMin = 0.01;
 constexpr std::size_t kPointsMax = 10000;
+constexpr double kValueMax = 1e24;  // bytes of a lifetime; what is more is not a counter of ours
 
 struct Sample {
   std::string_view name;
@@ -66,7 +67,7 @@ std::optional<Sample> read_sample(std::string_view line) {
   const std::string text(line.substr(0, 64));
   char* rest = nullptr;
   sample.value = std::strtod(text.c_str(), &rest);
-  if (rest == text.c_str() || !std::isfinite(sample.value)) return std::nullopt;
+  if (rest == text.c_str() || !(sample.value >= 0 && sample.value <= kValueMax)) return std::nullopt;
   return sample;
 }
 
@@ -114,7 +115,7 @@ class LiveFit {
     }
     for (const auto& [key, point] : points_) {
       const std::string name = key.second.empty() ? key.first : key.first + "/" + key.second;
-      if (point.passes < kPassesMin || !(point.busy_seconds > 0)) {
+      if (point.passes < kPassesMin || point.busy_seconds < kBusySecondsMin) {
         if (point.passes > 0)
           input.notes.push_back(fmt::format("{}: {:.0f} decode passes only, left out", name, point.passes));
         continue;
@@ -144,7 +145,7 @@ class LiveFit {
     model.name = name;
     model.moe = point.expert_bytes > 0;
     model.offloaded = target.other_memory;
-    if (point.bytes > 0) model.bytes = point.bytes / point.passes;
+    if (point.bytes >= 1) model.bytes = point.bytes / point.passes;
     model.bytes_source = "as the daemon counted them, cache included";
     BenchRun run;  // the thread count of a server is not known
     run.decode = point.passes * target.replicas / point.busy_seconds;

@@ -11,7 +11,6 @@
 
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
@@ -91,7 +90,7 @@ std::optional<double> positive(const Json& record, const char* key) {
   const auto found = record.find(key);
   if (found == record.end() || !found->is_number()) return std::nullopt;
   const double value = found->get<double>();
-  return std::isfinite(value) && value > 0 ? std::optional<double>(value) : std::nullopt;
+  return value >= 1e-9 && value <= 1e18 ? std::optional<double>(value) : std::nullopt;
 }
 
 std::string text_of(const Json& record, const char* key) {

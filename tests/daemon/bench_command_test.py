@@ -19,7 +19,7 @@ import xml.etree.ElementTree
 
 import tiny_gguf
 
-ROOFLINED = sys.argv.pop(1)
+ROOFLINED = os.path.abspath(sys.argv.pop(1))
 HERE = pathlib.Path(__file__).resolve().parent
 FAKE = str(HERE / "fake_llama_bench.py")
 DATA = HERE / "data" / "bench"
