@@ -17,12 +17,14 @@ constexpr Duration kReopenMax = std::chrono::seconds(30);
 }  // namespace
 
 CaptureLoop::CaptureLoop(const tap::LiveOptions& capture, std::unique_ptr<tap::LiveCapture> source, LineOptions line,
-                         double cpu_max, Activity& activity, CeilingKeeper& ceiling, Identifier& identifier)
+                         double cpu_max, Activity& activity, CeilingKeeper& ceiling, Identifier& identifier,
+                         DeployDesk& desk)
     : capture_(capture),
       source_(std::move(source)),
       activity_(activity),
       ceiling_(ceiling),
       identifier_(identifier),
+      desk_(desk),
       line_([this, &line] {
         line.on_found = [this](const Targets::Found& found) { identifier_.ask(found.endpoint, found.family); };
         return line;
@@ -71,6 +73,7 @@ void CaptureLoop::run() {
     }
     rounds_.fetch_add(1);
   }
+  desk_.keep(line_.deploys().kept());
 }
 
 // Line time must not run ahead of packets that wait in the ring: on a busy machine they would all come too late. So it
@@ -122,11 +125,13 @@ void CaptureLoop::reopen(MonotonicTime now) {
 void CaptureLoop::take_news() {
   for (const Identifier::News& news : identifier_.take_news()) {
     if (news.facts) line_.targets().learn(news.endpoint, *news.facts);
-    if (news.restarted_at) line_.targets().set_restarted(news.endpoint, *news.restarted_at);
+    if (news.restarted) line_.targets().set_restarted(news.endpoint);
+    if (news.socket) line_.targets().set_socket(news.endpoint, *news.socket);
     if (news.child_ports) line_.set_child_ports(news.endpoint, *news.child_ports);
     const auto line_now = line_.tap().now();
     if (news.up && line_now) line_.targets().set_up(news.endpoint, *news.up, *line_now);
   }
+  desk_.answer([this](const Mark& mark) { return line_.deploys().mark(mark, line_.tap().now().value_or(LineTime())); });
   const std::lock_guard lock(settings_mutex_);
   if (!settings_) return;
   line_.targets().set_settings(settings_->targets);
@@ -161,6 +166,14 @@ void CaptureLoop::tell_exceeded(const std::vector<TargetSnapshot>& targets) {
   exceeded_ = std::move(now);
 }
 
+void CaptureLoop::judge_machine() {
+  std::vector<server::MemoryReading> readings;
+  for (const ceiling::ConfirmedResult& result : ceiling_.readings()) {
+    readings.push_back({LineTime(result.measured_at.since_epoch()), result.ceiling});
+  }
+  if (line_.deploys().judge_machine(readings)) ceiling_.doubt_memory();
+}
+
 void CaptureLoop::publish() {
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->taken_at = wall_now();
@@ -168,6 +181,8 @@ void CaptureLoop::publish() {
   snapshot->targets = line_.targets().snapshots(ceiling_.bandwidth());
   ceiling_.see_decode_rate(line_.targets().ram_decode_rate());
   ceiling_.judge(snapshot->taken_at, snapshot->targets);
+  judge_machine();
+  line_.deploys().describe(snapshot->targets);
   tell_exceeded(snapshot->targets);
   history_.note(*snapshot);
   snapshot->node_ratios = Targets::node_ratios(snapshot->targets);
@@ -177,6 +192,7 @@ void CaptureLoop::publish() {
   stats.dropped += dropped_before_;
   snapshot->capture = line_.capture_snapshot(capture_.interface, stats);
   snapshot->collectors.push_back(CollectorSnapshot{"tap", source_ != nullptr, round_seconds_});
+  if (auto kept = line_.deploys().take_unsaved()) desk_.keep(std::move(*kept));
   snapshot_.store(std::move(snapshot));
 }
 

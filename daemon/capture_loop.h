@@ -10,6 +10,7 @@
 #include "collectors/tap/packet_source.h"
 #include "daemon/activity.h"
 #include "daemon/ceiling_keeper.h"
+#include "daemon/deploy_desk.h"
 #include "daemon/governor.h"
 #include "daemon/identifier.h"
 #include "daemon/wiring.h"
@@ -33,7 +34,7 @@ class CaptureLoop {
   // Requires: everything referred to outlives the loop.
   // `cpu_max`: of one core, for this thread.
   CaptureLoop(const tap::LiveOptions& capture, std::unique_ptr<tap::LiveCapture> source, LineOptions line,
-              double cpu_max, Activity& activity, CeilingKeeper& ceiling, Identifier& identifier);
+              double cpu_max, Activity& activity, CeilingKeeper& ceiling, Identifier& identifier, DeployDesk& desk);
   ~CaptureLoop();
   CaptureLoop(const CaptureLoop&) = delete;
   CaptureLoop& operator=(const CaptureLoop&) = delete;
@@ -56,6 +57,7 @@ class CaptureLoop {
   void apply_watch();
   void take_news();
   void tell_activity(MonotonicTime now);
+  void judge_machine();
   void publish();
   // A log line when a target's MBU rises above 1.
   void tell_exceeded(const std::vector<TargetSnapshot>& targets);
@@ -65,6 +67,7 @@ class CaptureLoop {
   Activity& activity_;
   CeilingKeeper& ceiling_;
   Identifier& identifier_;
+  DeployDesk& desk_;
   Line line_;
   tap::CaptureStats stats_;           // of the open source
   std::uint64_t dropped_before_ = 0;  // by sources that failed

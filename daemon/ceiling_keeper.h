@@ -63,6 +63,10 @@ class CeilingKeeper {
   // The memory nodes one by one, where they were measured.
   std::vector<ceiling::NodeResult> nodes() const;
   bool stale(WallTime now) const;
+  // A target reads less than before: whether the memory does is measured in the next idle window.
+  void doubt_memory();
+  // Every result that is kept, suspect ones too, oldest first.
+  std::vector<ceiling::ConfirmedResult> readings() const;
   // What the RAM-bound targets read together over the last ten seconds. Capture thread, about once a second.
   void see_decode_rate(BytesPerSecond rate);
   // Marks what the ceiling says of each RAM-bound target (caveats, ceiling_exceeded), and learns from them which sizes

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace rooflined::daemon {
 namespace {
@@ -48,6 +50,19 @@ const char* CeilingKeeper::source() const {
 std::optional<BytesPerSecond> CeilingKeeper::bandwidth() const {
   const std::lock_guard lock(mutex_);
   return bandwidth_in_use();
+}
+
+void CeilingKeeper::doubt_memory() {
+  const std::lock_guard lock(mutex_);
+  plan_.ask_again();
+}
+
+std::vector<ceiling::ConfirmedResult> CeilingKeeper::readings() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ceiling::ConfirmedResult> all = state_.history.results();
+  for (ceiling::ConfirmedResult& suspect : state_.history.suspects()) all.push_back(std::move(suspect));
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.measured_at < b.measured_at; });
+  return all;
 }
 
 std::vector<ceiling::NodeResult> CeilingKeeper::nodes() const {

@@ -120,7 +120,7 @@ int replay(const ReplayOptions& options) {
   line.finish();
   if (damage) std::fprintf(stderr, "rooflined replay: %s; what came before it is counted\n", damage->message().c_str());
 
-  const nlohmann::json report = replay_json(replay_totals(line), line.targets(), latencies, options.ceiling);
+  const nlohmann::json report = replay_json(replay_totals(line), line, latencies, options.ceiling);
   const int status = print(report, options, "no exchange of an inference server on the watched ports (--port)");
   return damage ? kExitNothing : status;
 }

@@ -4,6 +4,8 @@
 #include "config/reader.h"
 #include "daemon/capture_loop.h"
 #include "daemon/commands.h"
+#include "daemon/deploy_desk.h"
+#include "daemon/deploy_state.h"
 #include "daemon/logging.h"
 #include "daemon/settings.h"
 #include "daemon/trace_file.h"
@@ -75,6 +77,7 @@ class Daemon {
     sd_notify(0, "STOPPING=1");
     web_->stop();
     capture_->stop();
+    desk_->stop();
     identifier_->stop();
     ceiling_->stop();
     return 0;
@@ -99,11 +102,15 @@ class Daemon {
     }
     ceiling_ = std::make_unique<CeilingKeeper>(ceiling_options(settings_), activity_);
     identifier_ = std::make_unique<Identifier>(settings_);
+    const std::string& state = settings_.state.directory;
+    desk_ = std::make_unique<DeployDesk>(DeployDesk::Options{state, control_socket_path(state)});
+    line.deploys = {boot_id(), load_deploys(state)};
     capture_ = std::make_unique<CaptureLoop>(capture, std::move(*source), std::move(line), settings_.limits.cpu,
-                                             activity_, *ceiling_, *identifier_);
+                                             activity_, *ceiling_, *identifier_, *desk_);
     if (const Status served = web_->start(); !served) return fail(served.error());
     ceiling_->start();
     identifier_->start();
+    desk_->start();
     capture_->start();
     return 0;
   }
@@ -165,6 +172,7 @@ class Daemon {
   std::unique_ptr<TraceWriter> trace_;
   std::unique_ptr<CeilingKeeper> ceiling_;
   std::unique_ptr<Identifier> identifier_;
+  std::unique_ptr<DeployDesk> desk_;
   std::unique_ptr<CaptureLoop> capture_;
   std::unique_ptr<metrics_export::MetricsServer> web_;
 };

@@ -13,6 +13,7 @@ void add_run_command(CLI::App& app, int& exit_status);
 void add_replay_command(CLI::App& app, int& exit_status);
 void add_membw_command(CLI::App& app, int& exit_status);
 void add_inspect_command(CLI::App& app, int& exit_status);
+void add_mark_deploy_command(CLI::App& app, int& exit_status);
 void add_check_config_command(CLI::App& app, int& exit_status);
 void add_doctor_command(CLI::App& app, int& exit_status);
 

@@ -61,23 +61,21 @@ std::string cache_type(const config::TargetConfig* settings, const server::Serve
   return server::cache_type_of_listener(endpoint);
 }
 
-// The file or folder that is told of: a path as it is, a hub name in the caches of downloads. nullptr, and a line in
-// the log: it cannot be read.
-std::shared_ptr<const Geometry> geometry_from_files(const std::string& told, bool named, const Endpoint& endpoint,
+// The file or folder that is told of: a path as it is, a hub name in the caches of downloads. Absent, and a line in the
+// log: it cannot be read.
+std::optional<std::string> find_model(const std::string& told, bool named, const Endpoint& endpoint) {
+  if (told.empty()) return std::nullopt;
+  if (auto cached = find_in_hub_cache(told, endpoint)) return cached;
+  if (named) return told;
+  const auto found = server::locate_model(told, endpoint);
+  if (found) return found->path;
+  log::warning("port {}: the model file cannot be read, set `model` in its [[target]]: {}", endpoint.port,
+               found.error().message());
+  return std::nullopt;
+}
+
+std::shared_ptr<const Geometry> geometry_from_files(const std::string& path, const Endpoint& endpoint,
                                                     const GeometryOptions& wanted) {
-  if (told.empty()) return nullptr;
-  std::string path = told;
-  if (auto cached = find_in_hub_cache(told, endpoint)) {
-    path = std::move(*cached);
-  } else if (!named) {
-    const auto found = server::locate_model(told, endpoint);
-    if (!found) {
-      log::warning("port {}: the model file cannot be read, set `model` in its [[target]]: {}", endpoint.port,
-                   found.error().message());
-      return nullptr;
-    }
-    path = found->path;
-  }
   auto loaded = load_geometry(path, wanted);
   if (loaded) return std::move(*loaded);
   log::warning("port {}: {}", endpoint.port, loaded.error().message());
@@ -195,7 +193,8 @@ std::optional<server::ServerIdentity> Identifier::ask_server(const config::Confi
 TargetFacts Identifier::find_facts(const config::Config& config, const Question& question, bool& answered) const {
   TargetFacts facts;
   const config::TargetConfig* settings = settings_of(config, question.endpoint.port);
-  const auto told = ask_server(config, question, answered).value_or(server::ServerIdentity{});
+  const std::optional<server::ServerIdentity> answer = ask_server(config, question, answered);
+  const server::ServerIdentity told = answer.value_or(server::ServerIdentity{});
   facts.family = told.family;
   facts.version = told.version;
   facts.model = told.model_label();
@@ -212,7 +211,9 @@ TargetFacts Identifier::find_facts(const config::Config& config, const Question&
         question.endpoint.port, to_label(wanted.kv_cache_type, 32));
     wanted.kv_cache_type.clear();
   }
-  facts.geometry = geometry_from_files(model, named, question.endpoint, wanted);
+  const std::optional<std::string> path = find_model(model, named, question.endpoint);
+  if (path) facts.geometry = geometry_from_files(*path, question.endpoint, wanted);
+  if (answer) facts.identity = server::deploy_identity(*answer, wanted.kv_cache_type, path.value_or(""));
   if (facts.geometry == nullptr) facts.geometry = told_geometry(told, wanted);
   if (facts.geometry == nullptr) facts.geometry = catalogue_geometry(model, wanted);
   if (!cache_known) facts.geometry = without_cache(facts.geometry);
@@ -221,7 +222,8 @@ TargetFacts Identifier::find_facts(const config::Config& config, const Question&
   if (!warning.empty()) log::warning("port {}: {}", question.endpoint.port, warning);
   if (settings != nullptr && !settings->draft_model.empty()) {
     const GeometryOptions draft{.kv_cache_type = {}, .served_bytes = {}, .weight_bits = {}};
-    facts.draft_geometry = geometry_from_files(settings->draft_model, true, question.endpoint, draft);
+    const std::optional<std::string> draft_path = find_model(settings->draft_model, true, question.endpoint);
+    if (draft_path) facts.draft_geometry = geometry_from_files(*draft_path, question.endpoint, draft);
     if (facts.draft_geometry == nullptr) facts.draft_geometry = catalogue_geometry(settings->draft_model, draft);
   }
   return facts;
@@ -234,17 +236,43 @@ void Identifier::answer(const Question& question) {
     config = config_;
   }
   bool answered = true;
+  find_moved(question.endpoint);
   const MonotonicTime asked_at = monotonic_now();
   TargetFacts facts = find_facts(config, question, answered);
+  const std::uint64_t socket = Listeners::read().inode(question.endpoint);
   const std::lock_guard lock(mutex_);
-  watched_[question.endpoint].asked_at = asked_at;
+  Watched& watched = watched_[question.endpoint];
+  watched.asked_at = asked_at;
+  // From now on another one is another server, whether or not watch() saw this one.
+  if (watched.inode == 0) watched.inode = socket;
   last_ = CollectorSnapshot{"server", answered, to_seconds(monotonic_now() - asked_at)};
-  news_.push_back(News{question.endpoint, std::move(facts), std::nullopt, std::nullopt});
+  News news{question.endpoint, std::move(facts), std::nullopt};
+  if (socket != 0) news.socket = socket;
+  news_.push_back(std::move(news));
   if (answered || question.attempt + 1 >= kAttemptsMax) return;
   Question again = question;
   ++again.attempt;
   again.due = monotonic_now() + kRetryFirst * (1 << (2 * question.attempt));
   questions_.push_back(again);
+}
+
+// A server appeared on a port on which another address, out of sight in a namespace of its own, may be gone: a
+// container that was replaced.
+void Identifier::find_moved(const Endpoint& endpoint) {
+  constexpr std::chrono::milliseconds kConnectTimeout{500};
+  std::vector<Endpoint> others;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [other, watched] : watched_) {
+      if (other.port == endpoint.port && other != endpoint && watched.inode == 0 && watched.up) others.push_back(other);
+    }
+  }
+  for (const Endpoint& other : others) {
+    if (server::accepts_connections(other, kConnectTimeout)) continue;
+    const std::lock_guard lock(mutex_);
+    watched_.erase(other);
+    news_.push_back(News{other, std::nullopt, false});
+  }
 }
 
 void Identifier::find_children() {
@@ -260,7 +288,9 @@ void Identifier::find_children() {
     if (watched.asked_at != MonotonicTime{}) {
       questions_.push_back(Question{endpoint, watched.family, 0, monotonic_now() + kAskAgainAfter});
     }
-    news_.push_back(News{endpoint, std::nullopt, std::nullopt, std::nullopt, std::move(ports)});
+    News news{endpoint, std::nullopt, std::nullopt};
+    news.child_ports = std::move(ports);
+    news_.push_back(std::move(news));
   }
 }
 
@@ -273,8 +303,11 @@ void Identifier::watch() {
     const bool up = inode != 0 || !visible;
     // Another socket on the same port is another server, or the same one started again.
     const bool restarted = watched.inode != 0 && inode != 0 && inode != watched.inode;
-    const std::optional<WallTime> restarted_at = restarted ? std::optional(wall_now()) : std::nullopt;
-    if (up != watched.up || restarted) news_.push_back(News{endpoint, std::nullopt, up, restarted_at});
+    if (up != watched.up || inode != watched.inode) {
+      News news{endpoint, std::nullopt, up, restarted};
+      if (inode != 0) news.socket = inode;
+      news_.push_back(std::move(news));
+    }
     if (restarted && watched.up) questions_.push_back(Question{endpoint, watched.family, 0, monotonic_now()});
     watched.up = up;
     if (inode != 0) watched.inode = inode;

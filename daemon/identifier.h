@@ -31,7 +31,9 @@ class Identifier {
     Endpoint endpoint;
     std::optional<TargetFacts> facts;
     std::optional<bool> up;
-    std::optional<WallTime> restarted_at;
+    bool restarted = false;
+    // Of the listening socket: its inode.
+    std::optional<std::uint64_t> socket = {};
     // Of an Ollama server: where its children listen.
     std::optional<std::vector<std::uint16_t>> child_ports = {};
   };
@@ -71,6 +73,7 @@ class Identifier {
   void answer(const Question& question);
   void watch();
   void find_children();
+  void find_moved(const Endpoint& endpoint);
   std::optional<server::ServerIdentity> ask_server(const config::Config& config, const Question& question,
                                                    bool& answered) const;
   TargetFacts find_facts(const config::Config& config, const Question& question, bool& answered) const;

@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
     add_replay_command(app, exit_status);
     add_membw_command(app, exit_status);
     add_inspect_command(app, exit_status);
+    add_mark_deploy_command(app, exit_status);
     add_check_config_command(app, exit_status);
     add_doctor_command(app, exit_status);
     add_bench_command(app, exit_status);

@@ -50,6 +50,32 @@ json target_json(const Targets::View& view, const LatencyLog& latencies, double 
   return target;
 }
 
+json change_json(const std::optional<ChangeSnapshot>& change) {
+  if (!change) return nullptr;
+  return {{"ratio", change->ratio},
+          {"low", change->low},
+          {"high", change->high},
+          {"slices", change->slices},
+          {"against", change->against}};
+}
+
+json deploy_json(const DeploySnapshot& deploy) {
+  return {{"generation", deploy.generation},
+          {"timestamp", deploy.at ? json(to_seconds(deploy.at->since_epoch())) : json(nullptr)},
+          {"cause", deploy.cause.empty() ? json(nullptr) : json(deploy.cause)},
+          {"version", deploy.version.empty() ? json(nullptr) : json(deploy.version)},
+          {"fingerprint", deploy.fingerprint},
+          {"mbu_change", change_json(deploy.mbu)},
+          {"itl_change", change_json(deploy.itl)},
+          {"rollback_mbu_change", change_json(deploy.rollback_mbu)},
+          {"rollback_itl_change", change_json(deploy.rollback_itl)}};
+}
+
+std::string change_text(const json& change) {
+  return fmt::format("{:.3f} ({:.3f} to {:.3f})", change["ratio"].get<double>(), change["low"].get<double>(),
+                     change["high"].get<double>());
+}
+
 std::string text_of(const json& value, int digits) {
   return value.is_number() ? fmt::format("{:.{}f}", value.get<double>(), digits) : "-";
 }
@@ -99,7 +125,7 @@ ReplayTotals replay_totals(const Line& line) {
   return totals;
 }
 
-json replay_json(const ReplayTotals& totals, const Targets& targets, const LatencyLogs& latencies,
+json replay_json(const ReplayTotals& totals, const Line& line, const LatencyLogs& latencies,
                  std::optional<BytesPerSecond> ceiling) {
   const double seconds = totals.first_time && totals.last_time ? to_seconds(*totals.last_time - *totals.first_time) : 0;
   json report;
@@ -119,8 +145,13 @@ json replay_json(const ReplayTotals& totals, const Targets& targets, const Laten
   capture["first_time"] = time_json(totals.first_time);
   capture["last_time"] = time_json(totals.last_time);
   report["targets"] = json::array();
-  for (const Targets::View& view : targets.views(ceiling)) {
-    report["targets"].push_back(target_json(view, *latencies.at(view.endpoint), seconds));
+  for (const Targets::View& view : line.targets().views(ceiling)) {
+    json target = target_json(view, *latencies.at(view.endpoint), seconds);
+    target["deploys"] = json::array();
+    for (const DeploySnapshot& deploy : line.deploys().deploys_of(view.endpoint)) {
+      target["deploys"].push_back(deploy_json(deploy));
+    }
+    report["targets"].push_back(std::move(target));
   }
   return report;
 }
@@ -167,6 +198,13 @@ std::string replay_table(const json& report) {
       line("MBU", mbu.is_number()                      ? fmt::format("{:.1f} %", mbu.get<double>() * 100)
                   : target["decode_bytes"].is_object() ? "- (needs --ceiling)"
                                                        : "- (needs --model and --ceiling)");
+    }
+    for (const json& deploy : target.value("deploys", json::array())) {
+      if (!deploy["cause"].is_string()) continue;
+      line("deploy",
+           fmt::format("{}: {}", deploy["generation"].get<std::uint64_t>(), deploy["cause"].get<std::string>()));
+      if (deploy["mbu_change"].is_object()) line("  MBU, after/before", change_text(deploy["mbu_change"]));
+      if (deploy["itl_change"].is_object()) line("  latency, after/before", change_text(deploy["itl_change"]));
     }
     for (const json& caveat : target["caveats"]) line("caveat", caveat.get<std::string>());
   }

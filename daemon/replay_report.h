@@ -45,7 +45,7 @@ struct ReplayTotals {
 
 ReplayTotals replay_totals(const Line& line);
 
-nlohmann::json replay_json(const ReplayTotals& totals, const Targets& targets, const LatencyLogs& latencies,
+nlohmann::json replay_json(const ReplayTotals& totals, const Line& line, const LatencyLogs& latencies,
                            std::optional<BytesPerSecond> ceiling);
 
 // What the sums of one engine say: tokens, passes, times, bytes, MBU. `bandwidth` is that of its share of the memory

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <set>
 #include <string>
@@ -18,6 +19,12 @@ bool gpu_present() {
     if (std::filesystem::exists(node, ignored)) return true;
   }
   return false;
+}
+
+std::string boot_id() {
+  std::string id;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
+  return id;
 }
 
 tap::LiveOptions live_options(const config::Config& settings) {

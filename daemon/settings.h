@@ -23,5 +23,7 @@ bool needs_restart(const config::Config& running, const config::Config& wanted);
 
 // A GPU's device node is there: whether llama.cpp offloads to it cannot be known from outside.
 bool gpu_present();
+// Of the machine's last start; empty where it is not told.
+std::string boot_id();
 
 }  // namespace rooflined::daemon

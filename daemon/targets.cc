@@ -33,7 +33,17 @@ void Targets::on_begin(const ExchangeBegin& begin) {
   }
 }
 
+// A request came through. Where its socket is seen, that says all there is to say.
+void Targets::note_alive(Target& target) {
+  if (target.socket != 0 || (!target.refused && !target.gone_since)) return;
+  target.refused = target.superseded = false;
+  target.gone_since.reset();
+  ++target.restarts;
+  if (on_found_) on_found_(Found{target.endpoint, target.family});
+}
+
 void Targets::join(ExchangeId exchange, Target& target, const ExchangeBegin& begin) {
+  if (!begin.joined_late) note_alive(target);
   owner_.emplace(exchange, Owner{&target, target.books.get()});
   target.books->begin(begin);
 }
@@ -195,10 +205,11 @@ void Targets::advance_to(LineTime now) {
     target.books->advance_to(now);
     for (const Retired& retired : target.retired) retired.books->advance_to(now);
     if (!target.retired.empty()) forget_retired(target, now);
-    if (target.name.empty() && (target.asked || now - target.began > options_.identity_wait)) name(target);
+    if (target.name.empty() && !target.superseded && (target.asked || now - target.began > options_.identity_wait))
+      name(target);
     const Duration forget_after = parents_.contains(target.endpoint.port) ? Duration{0} : options_.forget_after;
-    const bool forgotten = target.gone_since && now - *target.gone_since > forget_after &&
-                           target.books->exchanges_in_flight() == 0 && target.retired.empty();
+    const bool over = target.superseded || (target.gone_since && now - *target.gone_since > forget_after);
+    const bool forgotten = over && target.books->exchanges_in_flight() == 0 && target.retired.empty();
     if (forgotten) std::erase_if(aliases_, [&](const auto& alias) { return alias.second == target.endpoint; });
     it = forgotten ? targets_.erase(it) : std::next(it);
   }
@@ -208,7 +219,7 @@ void Targets::finish() {
   for (auto& [endpoint, target] : targets_) {
     target->books->finish();
     for (const Retired& retired : target->retired) retired.books->finish();
-    if (target->name.empty()) name(*target);
+    if (target->name.empty() && !target->superseded) name(*target);
   }
 }
 
@@ -219,14 +230,34 @@ void Targets::lose_everywhere(LineTime at) {
   }
 }
 
+std::uint16_t Targets::port_of(const Target& target) const {
+  const auto parent = parents_.find(target.endpoint.port);
+  return parent == parents_.end() ? target.endpoint.port : parent->second;
+}
+
+// A server of the same kind that is gone from another address: a new container, or a new child, in its place.
+Targets::Target* Targets::predecessor_of(const Target& target) const {
+  for (const auto& [endpoint, other] : targets_) {
+    const bool same = port_of(*other) == port_of(target) && other->family == target.family;
+    const bool other_model =
+        other->model != kUnknownModel && target.model != kUnknownModel && other->model != target.model;
+    if (other.get() != &target && same && !other_model && other->gone_since && !other->name.empty()) return other.get();
+  }
+  return nullptr;
+}
+
 void Targets::name(Target& target) {
+  if (Target* predecessor = predecessor_of(target)) {
+    log::info("target {}: is back at another address", predecessor->name);
+    target.name = std::exchange(predecessor->name, std::string());
+    predecessor->superseded = true;
+    return;
+  }
   std::set<std::string> taken;
   for (const auto& [endpoint, other] : targets_) taken.insert(other->name);
-  const auto parent = parents_.find(target.endpoint.port);
-  const std::uint16_t port = parent == parents_.end() ? target.endpoint.port : parent->second;
   const std::string base = !target.settings.name.empty()
                                ? target.settings.name
-                               : std::string(family_name(target.family)) + "-" + std::to_string(port);
+                               : std::string(family_name(target.family)) + "-" + std::to_string(port_of(target));
   target.name = base;
   for (int suffix = 2; taken.contains(target.name); ++suffix) target.name = base + "-" + std::to_string(suffix);
   log::info("target {}: {} {}, model {}", target.name, family_name(target.family),
@@ -248,6 +279,10 @@ void Targets::learn(const Endpoint& endpoint, const TargetFacts& facts) {
     }
     target.model = model;
   }
+  if (facts.identity) {
+    target.identity = *facts.identity;
+    ++target.answers;
+  }
   if (facts.geometry != nullptr) target.books->set_geometry(facts.geometry);
   if (facts.draft_geometry != nullptr) target.books->set_draft_geometry(facts.draft_geometry);
 }
@@ -262,11 +297,20 @@ void Targets::set_up(const Endpoint& endpoint, bool up, LineTime now) {
   if (up && on_found_) on_found_(Found{endpoint, target.family});
 }
 
-void Targets::set_restarted(const Endpoint& endpoint, WallTime at) {
+void Targets::set_restarted(const Endpoint& endpoint) {
   const auto known = targets_.find(endpoint);
-  if (known == targets_.end()) return;
-  known->second->restarted_at = at;
-  log::info("target {}: the server was restarted", known->second->name);
+  if (known != targets_.end()) ++known->second->restarts;
+}
+
+void Targets::set_refused(const Endpoint& endpoint) {
+  Target* target = find(endpoint);
+  // A server that answers others, and refuses some, runs: a full backlog, a packet filter.
+  if (target != nullptr && target->socket == 0 && target->books->exchanges_in_flight() == 0) target->refused = true;
+}
+
+void Targets::set_socket(const Endpoint& endpoint, std::uint64_t inode) {
+  const auto known = targets_.find(endpoint);
+  if (known != targets_.end()) known->second->socket = inode;
 }
 
 TargetSettings Targets::settings_of(std::uint16_t port) const {

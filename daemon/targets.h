@@ -9,6 +9,7 @@
 #pragma once
 
 #include "collectors/ceiling/measure.h"
+#include "collectors/server/deploy_identity.h"
 #include "daemon/flow_share.h"
 #include "daemon/twins.h"
 #include "metrics/engine_books.h"
@@ -48,6 +49,8 @@ struct TargetFacts {
   std::string model;
   std::shared_ptr<const Geometry> geometry;
   std::shared_ptr<const Geometry> draft_geometry = {};  // of the model that drafts, where one is named
+  // Where the server answered.
+  std::optional<server::DeployIdentity> identity = {};
 };
 
 class Targets final : public ProxySink {
@@ -95,7 +98,11 @@ class Targets final : public ProxySink {
   void learn(const Endpoint& endpoint, const TargetFacts& facts);
   void set_up(const Endpoint& endpoint, bool up, LineTime now);
   // The server started anew: the same one after a restart, or another in its place.
-  void set_restarted(const Endpoint& endpoint, WallTime at);
+  void set_restarted(const Endpoint& endpoint);
+  // A connection to it was refused: where its socket cannot be seen, it was started anew once it answers again.
+  void set_refused(const Endpoint& endpoint);
+  // The inode of its listening socket, where that can be seen from here.
+  void set_socket(const Endpoint& endpoint, std::uint64_t inode);
   // What new settings say of device and bandwidth holds at once; names and replicas hold for targets found later.
   void set_settings(const std::vector<TargetSettings>& settings);
 
@@ -123,6 +130,25 @@ class Targets final : public ProxySink {
   // Σ over the engines on the same memory, per window.
   static std::vector<NodeRatioSnapshot> node_ratios(const std::vector<TargetSnapshot>& targets);
 
+  // What a deploy is told from, for each target that is shown.
+  struct Running {
+    Endpoint endpoint;
+    std::string name;
+    ServerFamily family;
+    std::string model;
+    std::uint16_t port;  // of an Ollama server's child: the server's
+    bool up;
+    bool proxy;
+    bool gpu;
+    bool sampled;            // flows are left out, or were a moment ago
+    std::uint64_t restarts;  // that were seen
+    std::uint64_t answers;   // to the question who it is
+    std::uint64_t socket;    // inode; 0: not seen
+    server::DeployIdentity identity;
+    EngineBooks* books;
+  };
+  std::vector<Running> running();
+
   // For a finished replay.
   struct View {
     const TargetSnapshot snapshot;
@@ -149,7 +175,12 @@ class Targets final : public ProxySink {
     LineTime began;
     bool asked = false;
     std::optional<LineTime> gone_since;
-    std::optional<WallTime> restarted_at;
+    std::uint64_t restarts = 0;
+    bool refused = false;  // nothing listened there when somebody connected last
+    std::uint64_t answers = 0;
+    std::uint64_t socket = 0;
+    server::DeployIdentity identity;  // as answered
+    bool superseded = false;          // another address bears its name now
     std::unique_ptr<EngineBooks> books;
     std::vector<Retired> retired;  // newest last
     // As a proxy: the engine behind it, and the share of its latest requests that went there.
@@ -168,11 +199,14 @@ class Targets final : public ProxySink {
   EngineBooks* books_of(ExchangeId exchange);
   Target* find(const Endpoint& seen);
   std::unique_ptr<EngineBooks> new_books(const Target& target, LineTime now);
+  void note_alive(Target& target);
   void join(ExchangeId exchange, Target& target, const ExchangeBegin& begin);
   void retire(Target& target);
   void forget_retired(Target& target, LineTime now);
   Target* find_or_add(const Endpoint& endpoint, ServerFamily family, LineTime now);
   void name(Target& target);
+  Target* predecessor_of(const Target& target) const;
+  std::uint16_t port_of(const Target& target) const;
   TargetSettings settings_of(std::uint16_t port) const;
   Device device_of(const Target& target) const;
   std::optional<BytesPerSecond> ram_bandwidth_of(const Target& target, std::optional<BytesPerSecond> ceiling) const;

@@ -82,7 +82,6 @@ TargetSnapshot Targets::snapshot_of(const Target& target, std::optional<BytesPer
   snapshot.up = !target.gone_since;
   snapshot.configured = target.settings.port != 0;
   snapshot.replicas = target.books->replicas();
-  snapshot.deploy_timestamp = target.restarted_at;
   if (!snapshot.up) {
     snapshot.windows.clear();
     snapshot.live.reset();
@@ -190,6 +189,31 @@ std::vector<NodeRatioSnapshot> Targets::node_ratios(const std::vector<TargetSnap
     }
   }
   return ratios;
+}
+
+std::vector<Targets::Running> Targets::running() {
+  std::vector<Running> all;
+  for (const auto& [endpoint, target] : targets_) {
+    if (target->name.empty()) continue;
+    Running one;
+    one.endpoint = endpoint;
+    one.name = target->name;
+    one.family = target->family;
+    one.model = target->model;
+    one.port = port_of(*target);
+    one.up = !target->gone_since;
+    one.proxy = target->is_proxy();
+    one.gpu = device_of(*target) == Device::kGpu;
+    one.sampled = share_.over(2 * DeploySlices::kSpan, now_) < 1;
+    one.restarts = target->restarts;
+    one.answers = target->answers;
+    one.socket = target->socket;
+    one.identity = target->identity;
+    one.identity.wire = target->wire_version;
+    one.books = target->books.get();
+    all.push_back(std::move(one));
+  }
+  return all;
 }
 
 std::vector<Targets::View> Targets::views(std::optional<BytesPerSecond> ceiling) const {

@@ -15,6 +15,7 @@ constexpr Duration kBooksEvery = std::chrono::milliseconds(5);
 Line::Line(const LineOptions& options) : ports_(options.ports), watch_{.ports = options.ports, .left_out = {}} {
   // ledger, windows, one set of books for each target
   targets_ = std::make_unique<Targets>(options.targets, options.on_found, options.observer_for);
+  deploys_ = std::make_unique<Deploys>(*targets_, options.deploys);
   // exchanges seen on two hops count on one
   twins_ = std::make_unique<Twins>(*targets_);
   // HTTP message → stream event → token event; of a file all is read, whatever it is
@@ -22,6 +23,7 @@ Line::Line(const LineOptions& options) : ports_(options.ports), watch_{.ports = 
   exchanges_ = std::make_unique<tap::ExchangeFactory>(*twins_, tap::HttpLimits(), other_traffic);
   exchanges_->tell_unreadable(
       [this](const Endpoint& server, tap::ParseError why) { warn_unreadable(server.port, why); });
+  exchanges_->tell_refused([this](const Endpoint& server, LineTime) { targets_->set_refused(server); });
   // packet → TCP bytes | gap
   if (options.local_only) {
     network_ = tap::system_host_network();
@@ -48,6 +50,7 @@ void Line::advance_books(LineTime now) {
   books_due_ = now + kBooksEvery;
   twins_->advance_to(now);
   targets_->advance_to(now);
+  deploys_->advance_to(now);
   if (neighbours_.advance_to(now)) change_left_out();
   if (left_out_changed_) {
     left_out_changed_ = false;
@@ -93,6 +96,7 @@ void Line::finish() {
   tap_->finish();
   twins_->finish();
   targets_->finish();
+  if (const auto now = tap_->now()) deploys_->finish(*now);
 }
 
 void Line::warn_unreadable(std::uint16_t port, tap::ParseError why) {

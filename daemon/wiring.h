@@ -11,6 +11,7 @@
 #include "collectors/tap/packet.h"
 #include "collectors/tap/tap.h"
 #include "collectors/tap/watch.h"
+#include "daemon/deploys.h"
 #include "daemon/neighbours.h"
 #include "daemon/targets.h"
 #include "daemon/twins.h"
@@ -35,6 +36,7 @@ struct LineOptions {
   Targets::Options targets;
   std::function<void(const Targets::Found&)> on_found;
   std::function<RecordObserver*(const Endpoint&)> observer_for;
+  Deploys::Options deploys = {};
 };
 
 class Line final : public tap::PacketSink, private tap::OtherTrafficSink {
@@ -61,6 +63,8 @@ class Line final : public tap::PacketSink, private tap::OtherTrafficSink {
 
   Targets& targets() { return *targets_; }
   const Targets& targets() const { return *targets_; }
+  Deploys& deploys() { return *deploys_; }
+  const Deploys& deploys() const { return *deploys_; }
   const tap::Tap& tap() const { return *tap_; }
 
   // Counters of the capture as a scrape shows them; `stats` is the source's.
@@ -85,6 +89,7 @@ class Line final : public tap::PacketSink, private tap::OtherTrafficSink {
 
   // In the order of the line; the later ones hold on to the earlier ones.
   std::unique_ptr<Targets> targets_;
+  std::unique_ptr<Deploys> deploys_;
   std::unique_ptr<Twins> twins_;
   std::unique_ptr<tap::ExchangeFactory> exchanges_;
   std::unique_ptr<tap::HostNetwork> network_;

@@ -15,6 +15,8 @@ constexpr std::string_view kTargetModel = "target,model";
 constexpr std::string_view kTargetModelWindow = "target,model,window";
 constexpr std::string_view kNever = "never";
 constexpr std::string_view kNoTarget = "an hour after the target has gone";
+constexpr std::string_view kNotCompared =
+    "no deploy yet, too little decode before or since, accepted, a day after the deploy, or target gone";
 constexpr std::string_view kGone = "target gone, or the capture is down";
 constexpr std::string_view kNoDecode = "no decode in the window, target gone, or the capture is down";
 constexpr std::string_view kNoCeiling = "no ceiling is adopted";
@@ -106,9 +108,27 @@ constexpr std::array<MetricInfo, kMetricCount> kCatalogue = {{
     {kProxiedTokens, "rooflined_proxied_tokens_total", kCounter, "tokens", "target",
      "Output tokens of those requests, as seen; they are in no other series of the target.",
      "it has never passed one on"},
+    {kDeployInfo, "rooflined_deploy_info", kGauge, "1", "target,server,version,model,fingerprint",
+     "What runs there. The fingerprint is equal on nodes that serve the same model with the same build and settings.",
+     kGone},
     {kDeployTimestamp, "rooflined_deploy_timestamp_seconds", kGauge, "seconds since 1970", "target",
-     "When the server behind this target was last seen to have started anew.",
-     "no restart was seen since the daemon started, or target gone"},
+     "When the last deploy was: a restart, another version, model or settings, or a mark.",
+     "no deploy was seen since the target was first known, or target gone"},
+    {kDeploys, "rooflined_deploys_total", kCounter, "deploys",
+     "target,cause=restart|version|model|settings|marked|machine",
+     "Deploys by what they changed; machine: the memory changed at one, not the server.",
+     "an hour after the target has gone; marked, machine: none yet"},
+    {kMbuDeployChange, "rooflined_mbu_deploy_change_ratio", kGauge, "ratio", "target",
+     "Bytes per second of a decode pass after the last deploy over before, at like batch and context: what the deploy "
+     "did "
+     "to MBU.",
+     kNotCompared},
+    {kMbuDeployChangeBound, "rooflined_mbu_deploy_change_ratio_bound", kGauge, "ratio", "target,bound=low|high",
+     "Bounds of that change: the true one is outside in one case of a hundred.", kNotCompared},
+    {kItlDeployChange, "rooflined_itl_deploy_change_ratio", kGauge, "ratio", "target",
+     "Inter-token latency after the last deploy over before, at like batch and context.", kNotCompared},
+    {kItlDeployChangeBound, "rooflined_itl_deploy_change_ratio_bound", kGauge, "ratio", "target,bound=low|high",
+     "Bounds of that change: the true one is outside in one case of a hundred.", kNotCompared},
     {kGeometryInfo, "rooflined_geometry_info", kGauge, "1",
      "target,model,architecture,source=settings|file|server|catalogue", "Where the model's shape is known from.",
      "geometry unknown"},

@@ -146,7 +146,7 @@ double autocorrelation(const std::vector<DeploySlice>& slices, const std::vector
   for (std::size_t i = 1; i < residuals.size(); ++i) {
     const double product = residuals[i - 1] * residuals[i];
     any += product;
-    if (slices[i].index - slices[i - 1].index > 1) continue;
+    if (slices[i].index - slices[i - 1].index != 1) continue;
     adjacent += product;
     ++adjacent_pairs;
   }

@@ -73,6 +73,30 @@ struct GeometrySnapshot {
   double kv_bytes_per_token = 0;
 };
 
+// After a deploy over before, at like batch and context: deploy-change.md.
+struct ChangeSnapshot {
+  double ratio = 1;
+  double low = 1;
+  double high = 1;
+  std::uint64_t slices = 0;   // of ten seconds, after
+  std::uint64_t against = 0;  // the generation before
+};
+
+struct DeploySnapshot {
+  std::uint64_t generation = 1;
+  std::optional<WallTime> at;  // absent: it ran when the target was first seen
+  std::string cause;           // empty likewise
+  std::string version;         // as marked, else as the server tells
+  std::string fingerprint;
+  std::optional<ChangeSnapshot> mbu;
+  std::optional<ChangeSnapshot> itl;
+  // Against what a rollback goes back to.
+  std::optional<ChangeSnapshot> rollback_mbu;
+  std::optional<ChangeSnapshot> rollback_itl;
+  bool withheld = false;  // it is being looked at whether the memory fell as much
+  bool ended = false;     // the comparison is over: accepted, a day old, or the machine's doing
+};
+
 struct TargetSnapshot {
   std::string target;   // unique: "llama.cpp-8080"
   std::string server;   // family_name()
@@ -107,10 +131,11 @@ struct TargetSnapshot {
   HistogramSnapshot inter_event_latency;              // kTokenLatencyBounds
   HistogramSnapshot time_to_first_token;              // kRequestLatencyBounds
   HistogramSnapshot request_duration;                 // kRequestLatencyBounds
+  std::array<std::uint64_t, 6> deploys_seen{};        // by server::DeployCause
   std::map<std::string, std::uint64_t> decode_exits;  // ways out of decode: "overtaken", "loss", "silence", "late"
 
   // Gauges.
-  std::optional<WallTime> deploy_timestamp;  // the last restart of the server that was seen
+  std::vector<DeploySnapshot> deploys;  // oldest first, a few; the last one runs
   std::uint64_t active_sequences = 0;
   std::uint64_t exchanges_in_flight = 0;
   std::optional<double> token_estimate_error;  // mean |estimate / total − 1| of the totals of late

@@ -29,6 +29,7 @@ std::optional<Schedule::Kind> MeasurementPlan::due(MonotonicTime now, const Hist
   const auto ready = [&](Kind kind) { return schedule_.due(kind, now) ? std::optional(kind) : std::nullopt; };
   if (history.empty()) return ready(Kind::kFirst);
   if (schedule_.due(Kind::kRegular, now)) return Kind::kRegular;
+  if (asked_for_) return ready(Kind::kAgain);
   if (history.young() || (history.newest_is_suspect() && !asked_again_)) return ready(Kind::kAgain);
   return cache_wanted ? ready(Kind::kCache) : std::nullopt;
 }
@@ -38,6 +39,7 @@ void MeasurementPlan::ended(MonotonicTime now, const Order& order, Duration took
   const bool succeeded = outcome == Outcome::kAdopted || outcome == Outcome::kSuspect;
   schedule_.ended(order.kind, now, took, succeeded);
   window_.restart(now);
+  if (succeeded && order.kind != Schedule::Kind::kCache) asked_for_ = false;
   if (succeeded && order.kind != Schedule::Kind::kCache) asked_again_ = order.kind == Schedule::Kind::kAgain;
   if (outcome == Outcome::kUnstable) window_.contended_until(schedule_.retry_at());
   if (outcome == Outcome::kSuspect && history.newest_is_low()) window_.contended_until(now + kAgainAfter);

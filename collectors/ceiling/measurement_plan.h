@@ -50,6 +50,8 @@ class MeasurementPlan {
   void ended(MonotonicTime now, const Order& order, Duration took, Outcome outcome, const History& history);
   // After ended(): it came to nothing because the doorbell could not hear.
   void doorbell_failed() { window_.deaf_until(schedule_.retry_at()); }
+  // Somebody doubts the memory: the winner's cell runs once in the next idle window.
+  void ask_again() { asked_for_ = true; }
   // A result that another program wrote into the state file.
   void result_came(MonotonicTime now) { schedule_.restart_interval(now); }
   void set_options(const Options& options, MonotonicTime now);
@@ -63,6 +65,7 @@ class MeasurementPlan {
   Options options_;
   IdleWindow window_;
   Schedule schedule_;
+  bool asked_for_ = false;
   bool asked_again_ = false;  // about the newest result, which is suspect
 };
 

@@ -4,11 +4,15 @@
 #include <fmt/format.h>
 #include <httplib.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -86,6 +90,25 @@ std::string address_text(const Endpoint& endpoint) {
   const bool v4 = std::equal(kMapped.begin(), kMapped.end(), endpoint.address.begin());
   const void* from = endpoint.address.data() + (v4 ? kMapped.size() : 0);
   return ::inet_ntop(v4 ? AF_INET : AF_INET6, from, buffer.data(), buffer.size()) == nullptr ? "" : buffer.data();
+}
+
+bool accepts_connections(const Endpoint& endpoint, std::chrono::milliseconds within) {
+  const int fd = ::socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return true;  // it cannot be known
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_port = htons(endpoint.port);
+  std::copy(endpoint.address.begin(), endpoint.address.end(), std::begin(address.sin6_addr.s6_addr));
+  int error = 0;
+  socklen_t size = sizeof(error);
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    pollfd connected{fd, POLLOUT, 0};
+    const bool waits = errno == EINPROGRESS;
+    const bool decided = waits && ::poll(&connected, 1, static_cast<int>(within.count())) > 0;
+    if (!decided || ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = ETIMEDOUT;
+  }
+  ::close(fd);
+  return error == 0;
 }
 
 Result<HttpAnswer> http_get(const Endpoint& endpoint, const std::string& path, const IdentifyOptions& options) {

@@ -34,6 +34,9 @@ struct HttpAnswer {
 // "127.0.0.1", "::1": an Endpoint's address in text.
 std::string address_text(const Endpoint& endpoint);
 
+// Whether something takes a connection there, within this time. Nothing is sent.
+bool accepts_connections(const Endpoint& endpoint, std::chrono::milliseconds within);
+
 // `body` empty: a GET, else a POST of JSON.
 Result<HttpAnswer> http_ask(const Endpoint& endpoint, const std::string& path, const std::string& body,
                             const IdentifyOptions& options);

@@ -212,6 +212,14 @@ Status add_arguments_answer(std::string_view body, ServerIdentity& identity) {
   const Result<json> answer = parse(body, "/server_info");
   if (!answer) return answer.error();
   take_cache_type(text(member(*answer, "kv_cache_dtype")), identity);
+  // Not the whole of them: a server's keys are among its arguments.
+  for (const char* name :
+       {"attention_backend", "dp_size", "ep_size", "pp_size", "quantization", "speculative_algorithm", "tp_size"}) {
+    const json& value = member(*answer, name);
+    std::string told = to_label(text(value), 32);
+    if (const auto size = number(value)) told = std::to_string(*size);
+    if (!told.empty()) identity.arguments[name] = std::move(told);
+  }
   return ok_status();
 }
 

@@ -12,6 +12,7 @@
 #include "metrics/exchange.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,7 @@ struct ServerIdentity {
   std::optional<std::uint64_t> context_per_slot;
   std::optional<std::uint64_t> slots;
   std::optional<bool> speculative;
+  std::map<std::string, std::string> arguments;  // that it was started with, as far as they make it another deploy
   std::string kv_cache_type;         // "q8_0,f16", "fp8_e4m3"; empty: not told, or as the model's weights are
   std::vector<std::string> running;  // Ollama: the models that are loaded
   std::string description;           // Ollama: what it tells of the one that is, as JSON (collectors/model reads it)

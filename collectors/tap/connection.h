@@ -71,6 +71,8 @@ class ConnectionFactory {
  public:
   virtual ~ConnectionFactory() = default;
   virtual std::unique_ptr<ConnectionHandler> open(const ConnectionInfo& info) = 0;
+  // A SYN was answered by a RST: nothing listens there.
+  virtual void refused(const Endpoint& /*server*/, LineTime /*at*/) {}
 };
 
 }  // namespace rooflined::tap

@@ -257,6 +257,8 @@ void ConnectionTable::accept_reset(Connection& connection, const TcpSegment& seg
       return;
     }
   }
+  const bool answers_syn = !to_server && connection.client_isn && !connection.server_isn && connection.flow == nullptr;
+  if (answers_syn) environment_.factory.refused(connection.key.server, at);
   close(connection, to_server ? CloseCause::kResetByClient : CloseCause::kResetByServer, at);
 }
 

@@ -24,12 +24,19 @@ class ExchangeFactory final : public ConnectionFactory {
     context_.on_unreadable = std::move(on_unreadable);
   }
 
+  // `on_refused(server, when)` is called for each connection that a server's host refuses.
+  void tell_refused(std::function<void(const Endpoint&, LineTime)> on_refused) { on_refused_ = std::move(on_refused); }
+
   std::unique_ptr<ConnectionHandler> open(const ConnectionInfo& info) override;
+  void refused(const Endpoint& server, LineTime at) override {
+    if (on_refused_) on_refused_(server, at);
+  }
 
   const HttpCounters& counters() const noexcept { return context_.counters; }
 
  private:
   TapContext context_;
+  std::function<void(const Endpoint&, LineTime)> on_refused_;
 };
 
 }  // namespace rooflined::tap

@@ -47,6 +47,12 @@ void add_target_counters(FamilyBuilder& out, std::string_view name, const Target
   for (std::size_t i = 0; i < kTokenSourceNames.size(); ++i) {
     out.add(kTokenSource, {name, kTokenSourceNames[i]}, target.tokens_by_source[i]);
   }
+  for (std::size_t i = 0; i < kDeployCauseNames.size(); ++i) {
+    // The rare ones, when they happen: a target has to stay under 15 kB.
+    const bool rare = kDeployCauseNames[i] == "marked" || kDeployCauseNames[i] == "machine";
+    if (rare && target.deploys_seen[i] == 0) continue;
+    out.add(kDeploys, {name, kDeployCauseNames[i]}, as_number(target.deploys_seen[i]));
+  }
   for (const auto& [reason, count] : target.decode_exits) {
     out.add(kSequenceExits, {name, model, reason}, as_number(count));
   }
@@ -78,6 +84,24 @@ void add_window(FamilyBuilder& out, std::string_view name, std::string_view mode
   }
 }
 
+void add_change(FamilyBuilder& out, MetricId ratio, MetricId bound, std::string_view name,
+                const std::optional<ChangeSnapshot>& change) {
+  if (!change) return;
+  out.add(ratio, {name}, change->ratio);
+  out.add(bound, {name, "low"}, change->low);
+  out.add(bound, {name, "high"}, change->high);
+}
+
+void add_deploy(FamilyBuilder& out, std::string_view name, const TargetSnapshot& target) {
+  if (target.deploys.empty()) return;
+  const DeploySnapshot& deploy = target.deploys.back();
+  out.add(kDeployInfo, {name, target.server, deploy.version, target.model, deploy.fingerprint}, 1);
+  if (deploy.at) out.add(kDeployTimestamp, {name}, to_seconds(deploy.at->since_epoch()));
+  if (deploy.ended || deploy.withheld) return;
+  add_change(out, kMbuDeployChange, kMbuDeployChangeBound, name, deploy.mbu);
+  add_change(out, kItlDeployChange, kItlDeployChangeBound, name, deploy.itl);
+}
+
 // Requires: the target is up and the capture too.
 void add_target_gauges(FamilyBuilder& out, std::string_view name, const TargetSnapshot& target) {
   out.add(kTargetInfo, {name, target.server, target.proxy ? "proxy" : "engine", target.engine, target.memory}, 1);
@@ -89,9 +113,7 @@ void add_target_gauges(FamilyBuilder& out, std::string_view name, const TargetSn
     out.add(kTargetBandwidth, {name}, *target.bandwidth);
     out.add(kCeilingExceeded, {name}, as_gauge(target.ceiling_exceeded));
   }
-  if (target.deploy_timestamp) {
-    out.add(kDeployTimestamp, {name}, to_seconds(target.deploy_timestamp->since_epoch()));
-  }
+  add_deploy(out, name, target);
   for (const std::string& reason : target.caveats) out.add(kMbuCaveat, {name, reason}, 1);
   if (target.geometry) {
     out.add(kGeometryInfo, {name, target.model, target.geometry->architecture, target.geometry->source}, 1);

@@ -114,7 +114,34 @@ void put_target_counters(json& object, const TargetSnapshot& target) {
   object["inter_event_latency"] = to_json(target.inter_event_latency, kTokenLatencyBounds);
   object["time_to_first_token"] = to_json(target.time_to_first_token, kRequestLatencyBounds);
   object["request_duration"] = to_json(target.request_duration, kRequestLatencyBounds);
+  object["deploys_seen"] = by_name(kDeployCauseNames, target.deploys_seen);
   object["decode_exits"] = by_reason(target.decode_exits);
+}
+
+void put(json& object, const char* key, const std::optional<ChangeSnapshot>& change) {
+  if (!change) return;
+  json& out = object[key] = json::object();
+  put(out, "ratio", change->ratio);
+  put(out, "low", change->low);
+  put(out, "high", change->high);
+  put(out, "slices", change->slices);
+  put(out, "against", change->against);
+}
+
+json to_json(const DeploySnapshot& deploy) {
+  json object = json::object();
+  put(object, "generation", deploy.generation);
+  if (deploy.at) put(object, "timestamp", to_seconds(deploy.at->since_epoch()));
+  if (!deploy.cause.empty()) put(object, "cause", deploy.cause);
+  put(object, "version", deploy.version);
+  put(object, "fingerprint", deploy.fingerprint);
+  put(object, "ended", deploy.ended);
+  put(object, "withheld", deploy.withheld);
+  put(object, "mbu_change", deploy.mbu);
+  put(object, "itl_change", deploy.itl);
+  put(object, "rollback_mbu_change", deploy.rollback_mbu);
+  put(object, "rollback_itl_change", deploy.rollback_itl);
+  return object;
 }
 
 json to_json(const TargetSnapshot& target, const std::string& name, bool capture_up) {
@@ -132,15 +159,14 @@ json to_json(const TargetSnapshot& target, const std::string& name, bool capture
   if (target.proxy) put(object, "engine", target.engine);
   if (target.retired) put(object, "retired", true);
   put_target_counters(object, target);
+  json& deploys = object["deploys"] = json::array();
+  for (const DeploySnapshot& deploy : target.deploys) deploys.push_back(to_json(deploy));
   if (!target.up || !capture_up) return object;
   put(object, "token_estimate_error_ratio", target.token_estimate_error);
   put(object, "active_sequences", target.active_sequences);
   put(object, "exchanges_in_flight", target.exchanges_in_flight);
   put(object, "bandwidth", target.bandwidth);
   if (target.bandwidth) put(object, "ceiling_exceeded", target.ceiling_exceeded);
-  if (target.deploy_timestamp) {
-    put(object, "deploy_timestamp", to_seconds(target.deploy_timestamp->since_epoch()));
-  }
   if (target.geometry) object["geometry"] = to_json(*target.geometry);
   json& caveats = object["caveats"] = json::array();
   for (const std::string& reason : target.caveats) caveats.push_back(to_label(reason));

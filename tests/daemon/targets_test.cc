@@ -183,13 +183,55 @@ TEST_CASE("a target that comes back is asked again") {
   CHECK(bench.found.size() == 3);
 }
 
-TEST_CASE("a restart that was seen has its time beside the target") {
+TEST_CASE("a server of the same kind in the place of one that is gone bears its name") {
   Bench bench;
-  bench.exchange(1, endpoint(8080), 0, ServerFamily::kLlamaCpp);
+  bench.exchange(1, endpoint(8000, 1), 0, ServerFamily::kVllm);
   bench.targets.advance_to(at_ms(4000));
-  CHECK_FALSE(bench.targets.snapshots(100e9)[0].deploy_timestamp);
-  bench.targets.set_restarted(endpoint(8080), WallTime::from_ns(1'700'000'000'000'000'000));
-  CHECK(bench.targets.snapshots(100e9)[0].deploy_timestamp == WallTime::from_ns(1'700'000'000'000'000'000));
+  bench.targets.set_up(endpoint(8000, 1), false, at_ms(5000));
+  bench.exchange(2, endpoint(8000, 2), 6000, ServerFamily::kVllm);
+  bench.exchange(3, endpoint(8000, 3), 6000, ServerFamily::kSglang);  // of another kind
+  bench.targets.advance_to(at_ms(10'000));
+  const auto snapshots = bench.targets.snapshots(std::nullopt);
+  REQUIRE(snapshots.size() == 2);
+  CHECK(snapshots[0].target == "sglang-8000");
+  CHECK(snapshots[1].target == "vllm-8000");
+  CHECK(snapshots[1].up);
+  const auto running = bench.targets.running();
+  REQUIRE(running.size() == 2);
+  CHECK(running[0].endpoint == endpoint(8000, 2));
+}
+
+TEST_CASE("a server that refused a connection was started anew once it answers") {
+  Bench bench;
+  const Endpoint server = endpoint(8000);
+  bench.exchange(1, server, 0, ServerFamily::kVllm);
+  bench.targets.advance_to(at_ms(4000));
+  SECTION("while it answers others it runs") {
+    bench.begin(2, server, 5000);
+    bench.targets.set_refused(server);
+    bench.begin(3, server, 5100);
+    CHECK(bench.targets.running()[0].restarts == 0);
+  }
+  SECTION("where its socket is seen, that tells") {
+    bench.targets.set_socket(server, 77);
+    bench.targets.set_refused(server);
+    bench.begin(2, server, 5000);
+    CHECK(bench.targets.running()[0].restarts == 0);
+  }
+  SECTION("refused, and back") {
+    bench.targets.set_refused(server);
+    CHECK(bench.targets.running()[0].restarts == 0);
+    bench.begin(2, server, 5000);
+    bench.begin(3, server, 5100);
+    CHECK(bench.targets.running()[0].restarts == 1);
+    CHECK(bench.found.size() == 2);  // it is asked again
+  }
+  SECTION("gone, and back without a socket that is seen") {
+    bench.targets.set_up(server, false, at_ms(5000));
+    bench.begin(2, server, 6000);
+    CHECK(bench.targets.running()[0].restarts == 1);
+    CHECK(bench.targets.running()[0].up);
+  }
 }
 
 TEST_CASE("targets on the same memory add up") {

@@ -64,7 +64,7 @@ class Replay {
   daemon::Line& line() { return line_; }
 
   nlohmann::json report(std::optional<BytesPerSecond> ceiling = std::nullopt) {
-    return daemon::replay_json(daemon::replay_totals(line_), line_.targets(), latencies_, ceiling);
+    return daemon::replay_json(daemon::replay_totals(line_), line_, latencies_, ceiling);
   }
 
  private:

@@ -74,6 +74,7 @@ class Days {
   }
 
   const MeasurementPlan& plan() const { return plan_; }
+  void doubt() { plan_.ask_again(); }
   std::optional<BytesPerSecond> observed() const { return observed_.ceiling(); }
   Duration measuring() const {
     Duration sum{0};
@@ -131,6 +132,16 @@ void check_duty(const Days& days, Duration span) {
 }
 
 }  // namespace
+
+TEST_CASE("a doubt is settled in the next idle window, once") {
+  Days days;
+  days.run(hours(24));
+  const std::size_t before = days.runs.size();
+  days.doubt();
+  days.run(minutes(20));
+  REQUIRE(days.runs.size() == before + 1);
+  CHECK(days.runs.back().kind == Kind::kAgain);
+}
 
 TEST_CASE("an idle day: the first at once, two more soon, then one every six hours") {
   Days days;

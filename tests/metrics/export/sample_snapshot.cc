@@ -78,8 +78,21 @@ Snapshot sample_snapshot() {
   snapshot.taken_at = WallTime::from_ns(1'700'000'000'500'000'000);
   snapshot.targets = {sample_target("llama.cpp-8080", "Qwen3-30B-A3B-Instruct-2507-UD-Q4_K_XL.gguf", 1),
                       sample_target("vllm-8000", "Qwen3-8B", 2)};
-  snapshot.targets[0].deploy_timestamp = WallTime::from_ns(1'700'000'123'500'000'000);
   snapshot.targets[0].configured = true;
+  DeploySnapshot first;
+  first.version = "b6000";
+  first.fingerprint = "0123456789ab";
+  first.ended = true;
+  DeploySnapshot deploy;
+  deploy.generation = 2;
+  deploy.at = WallTime::from_ns(1'700'000'123'500'000'000);
+  deploy.cause = "version";
+  deploy.version = "b6123";
+  deploy.fingerprint = "ba9876543210";
+  deploy.mbu = ChangeSnapshot{0.8, 0.75, 0.85, 24, 1};
+  deploy.itl = ChangeSnapshot{1.25, 1.2, 1.3125, 24, 1};
+  snapshot.targets[0].deploys = {first, deploy};
+  snapshot.targets[0].deploys_seen = {3, 1, 0, 0, 0, 0};
   snapshot.targets[0].proxied_requests = 3;
   snapshot.targets[0].proxied_tokens = 450;
   snapshot.targets[1].up = false;
