@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -58,7 +59,8 @@ int mark(const MarkOptions& options) {
     return fail(kExitBadInput, "--accept is about the deploy that was, --version names a new one: give one of them");
   const auto connected = connect_to_daemon(options);
   if (!connected) return fail(kExitNothing, connected.error().message());
-  const LocalConnection connection(*connected);
+  // The daemon itself waits a second for its capture thread.
+  const LocalConnection connection(*connected, std::chrono::seconds(5));
   if (const Status sent = connection.write_line(mark_line(options.mark)); !sent)
     return fail(kExitNothing, sent.error().message());
   const auto line = connection.read_line(kMarkLineBytesMax);

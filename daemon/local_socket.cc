@@ -19,7 +19,6 @@
 namespace rooflined::daemon {
 namespace {
 
-constexpr auto kLineWithin = std::chrono::seconds(1);
 constexpr int kBacklog = 8;
 
 Error io_error(const std::string& where) {
@@ -89,14 +88,14 @@ int accept_locally(int listener) {
   return ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
 }
 
-LocalConnection::LocalConnection(int fd) : fd_(fd) {}
+LocalConnection::LocalConnection(int fd, std::chrono::milliseconds line_within) : fd_(fd), line_within_(line_within) {}
 
 LocalConnection::~LocalConnection() {
   ::close(fd_);
 }
 
 Result<std::string> LocalConnection::read_line(std::size_t bytes_max) const {
-  const MonotonicTime until = monotonic_now() + kLineWithin;
+  const MonotonicTime until = monotonic_now() + line_within_;
   std::string line;
   while (line.size() <= bytes_max) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - monotonic_now());

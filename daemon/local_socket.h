@@ -1,11 +1,12 @@
 // Stream sockets on this host only (unix(7)), a line each way.
 //
-// Blocking calls with a limit of one second for each line. Threads: any, one per object.
+// Blocking calls with a limit of time for each line. Threads: any, one per object.
 
 #pragma once
 
 #include "metrics/base/result.h"
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -21,7 +22,7 @@ Result<int> connect_locally(const std::string& path);
 
 class LocalConnection {
  public:
-  explicit LocalConnection(int fd);
+  explicit LocalConnection(int fd, std::chrono::milliseconds line_within = std::chrono::seconds(1));
   LocalConnection(const LocalConnection&) = delete;
   LocalConnection& operator=(const LocalConnection&) = delete;
   ~LocalConnection();
@@ -34,6 +35,7 @@ class LocalConnection {
 
  private:
   int fd_;
+  std::chrono::milliseconds line_within_;
 };
 
 }  // namespace rooflined::daemon
