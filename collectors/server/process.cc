@@ -93,8 +93,8 @@ std::optional<TableRow> table_row(std::string_view line) {
   const auto remote = table_endpoint(fields[2]);
   const auto user = number(fields[kUserField], 10);
   const auto inode = number(fields[kInodeField], 10);
-  if (!local || !remote || !user || !inode) return std::nullopt;
-  return TableRow{*local, *remote, fields[3] == kListen, fields[3] == kEstablished, *user, *inode};
+  if (!local || !user || !inode) return std::nullopt;
+  return TableRow{*local, remote.value_or(Endpoint{}), fields[3] == kListen, fields[3] == kEstablished, *user, *inode};
 }
 
 // The next line, nullopt where it is no socket's; `table` is left behind it.

@@ -5,9 +5,12 @@
 #include "tests/support/containing.h"
 #include "tests/support/temporary_folder.h"
 
+#include <array>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 using namespace rooflined;
 using namespace rooflined::server;
@@ -85,6 +88,7 @@ TEST_CASE("children of a server: its user's later sockets, for this host only") 
 }
 
 TEST_CASE("the listening socket in the kernel's tables") {
+  constexpr std::array<std::uint8_t, 16> kAnyV4 = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0, 0, 0, 0};
   const std::string v4 = std::string(kTableHead) +
                          "   0: 0100007F:1F90 0100007F:9C40 01 00000000:00000000 00:00000000 00000000 0 0 11 1\n"
                          "   1: 00000000:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 22 1\n"
@@ -109,6 +113,11 @@ TEST_CASE("the listening socket in the kernel's tables") {
   CHECK(listening_inode(v6, loopback(8081)) == 66U);  // a dual-stack socket
   CHECK(listening_inode(v6, loopback(8082)) == 77U);
   CHECK_FALSE(listening_inode("", loopback(8080)).has_value());
+
+  CHECK(listening_endpoints(v4, 9) == std::vector<Endpoint>{{kAnyV4, 8080}, loopback(8081), loopback(8080)});
+  CHECK(listening_endpoints(v4, 1).size() == 1);
+  CHECK(remote_endpoints(v4, 9) == std::vector<Endpoint>{loopback(40000)});
+  CHECK(remote_endpoints("broken line", 9).empty());
 }
 
 TEST_CASE("the process behind a port") {
