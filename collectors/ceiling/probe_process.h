@@ -37,7 +37,7 @@ class ProbeProcess {
  public:
   enum class Priority {
     kNormal,
-    kIdle,  // SCHED_IDLE in a session of its own: everything else on the CPU comes first
+    kIdle,  // SCHED_IDLE and nice 19: everything else on the CPU comes first
   };
   struct Command {
     std::string executable;
