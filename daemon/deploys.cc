@@ -12,7 +12,6 @@
 namespace rooflined::daemon {
 namespace {
 
-using server::Comparison;
 using server::Deploy;
 using server::DeployCause;
 

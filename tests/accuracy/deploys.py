@@ -7,8 +7,8 @@ others its clients or its surroundings change, and nothing may be told of the se
 fire on: an upper bound of the change of MBU under 0.95.
 
 Prints a line for each case. Exits with 1 where a bar is missed: no alert in any run of an unchanged server; of the worse
-one an alert in 95 of 100 (80 where a tenth and 0.8 come together: ten minutes are worth six slices then), and the true
-ratio inside the bounds in 97.
+one an alert in 95 of 100 (60 where a tenth and 0.8 come together: ten minutes are worth six slices then, and forty before
+them twenty-six), and the true ratio inside the bounds in 97.
 """
 
 import argparse
@@ -78,7 +78,7 @@ def main():
                 print(f"{case:<32} {variation:>6} {correlation:>6} {len(changes):>5} {len(told):>8} {alerts:>6} {inside:>6} "
                       f"{spread:>15}", flush=True)
                 if case == WORSE:
-                    wanted = 0.80 if (variation, correlation) == (0.10, 0.8) else 0.95
+                    wanted = 0.60 if (variation, correlation) == (0.10, 0.8) else 0.95
                     missed += alerts < wanted * len(changes) or inside < 0.97 * len(changes)
                 else:
                     missed += alerts > 0

@@ -48,13 +48,14 @@ class Target:
         self.process = self.load = None
 
     def settings(self):
+        rated = f"rated_bytes_per_second = {BANDWIDTH:.0f}" if self.device == "gpu" else ""
         return f"""
 [[target]]
 name = "{self.name}"
 port = {self.port}
 device = "{self.device}"
-rated_bytes_per_second = {BANDWIDTH:.0f}
 model = "{self.bench.model}"
+{rated}
 """
 
     def start(self, efficiency):
