@@ -161,9 +161,9 @@ def a_capture_tells_its_truth():
 
 def changes_come_while_it_serves():
     with Server("--model", "builtin:moe-small", "--bandwidth", "100GB", "--efficiency", "0.6", "--dialect", "llama.cpp",
-                "--change", "1s:efficiency=0.3", "--change", "2s:version=b2-b,restart=100ms") as server:
+                "--change", "4s:efficiency=0.3", "--change", "6s:version=b2-b,restart=100ms") as server:
         assert server.truth()["efficiency"] == 0.6 and server.truth()["version"] == "b10488-5eae9cb4"
-        tokens = load(server.url, "--concurrency", "1", "--duration", "100ms", "--output-tokens", "10")["output_tokens"]
+        tokens = load(server.url, "--concurrency", "1", "--duration", "1s", "--output-tokens", "10")["output_tokens"]
         while server.truth()["efficiency"] == 0.6:
             time.sleep(0.05)
         while True:
