@@ -5,12 +5,15 @@
 #include "collectors/ceiling/probe_process.h"
 #include "tests/support/catch.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <thread>
@@ -60,6 +63,21 @@ KernelFunctions all(KernelFunction function) {
   functions.fill(function);
   return functions;
 }
+
+// Page faults so far, of this thread and of the process, and the number of threads.
+struct Usage {
+  Usage() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    faults_of_process = usage.ru_minflt;
+    getrusage(RUSAGE_THREAD, &usage);
+    faults_of_thread = usage.ru_minflt;
+    threads = std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+  }
+  long faults_of_process = 0;
+  long faults_of_thread = 0;
+  std::ptrdiff_t threads = 0;
+};
 
 }  // namespace
 
@@ -112,6 +130,25 @@ TEST_CASE("every page is written, and no two are alike") {
   REQUIRE(pool->repeat(linear, 1).ok());
   CHECK(first_words.size() == 4 * kMiB / 4096);
   CHECK(first_words.count(0) == 0);
+}
+
+TEST_CASE("D6: workers touch first what they read, and run, before the first repetition") {
+  auto stop = StopPage::create();
+  REQUIRE(stop.ok());
+  constexpr Bytes kSize = 32 * kMiB;
+  constexpr long kHugePages = 32 / 2;  // the fewest faults that fill it
+  const Topology topology = topology_of(2);
+  const Usage before;
+  const auto pool = pool_of(topology, *stop, kSize, kernel_functions());
+  const Usage filled;
+  // The coordinator has touched next to nothing of it: on a machine with several nodes all of it would lie at its own.
+  CHECK(filled.faults_of_process - before.faults_of_process >= kHugePages);
+  CHECK(filled.faults_of_thread - before.faults_of_thread < (filled.faults_of_process - before.faults_of_process) / 2);
+  REQUIRE(pool->repeat(0, 2).ok());
+  const Usage repeated;
+  CHECK(repeated.faults_of_process - filled.faults_of_process < kHugePages);
+  CHECK(repeated.threads == filled.threads);
+  CHECK(filled.threads == before.threads + 2);
 }
 
 TEST_CASE("a stop that is already there ends a repetition before its first block") {
