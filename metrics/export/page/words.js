@@ -42,7 +42,7 @@ const changeWords = (change) => `${change.ratio.toFixed(2)} of before (${change.
 // The alerts of deploy/prometheus, as a person reads them.
 function deployFinding(target) {
   const deploy = lastDeploy(target);
-  if (!deploy || deploy.ended) return null;
+  if (!deploy || deploy.ended || deploy.withheld) return null;
   const mbu = deploy.mbu_change, itl = deploy.itl_change;
   if (mbu && mbu.high < 0.95 && !(itl && itl.high < 1)) {
     return [`since its last deploy MBU is at ${changeWords(mbu)}, at like batch and context`,
