@@ -15,8 +15,8 @@ namespace rooflined::test {
 
 using FactRow = std::map<std::string, std::string>;
 
-inline std::vector<FactRow> fact_rows(const std::string& name) {
-  std::ifstream file(std::string(ROOFLINED_TEST_DATA) + "/facts/" + name + ".csv");
+inline std::vector<FactRow> fact_rows(const std::string& data, const std::string& name) {
+  std::ifstream file(data + "/facts/" + name + ".csv");
   std::vector<std::string> names;
   std::vector<FactRow> all;
   for (std::string line; std::getline(file, line);) {

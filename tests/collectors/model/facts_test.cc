@@ -45,7 +45,7 @@ Geometry geometry_of(const std::string& name, double weight_bytes, double kv_byt
 }  // namespace
 
 TEST_CASE("expected distinct experts") {
-  for (const Row& row : test::fact_rows("moe_unique_experts")) {
+  for (const Row& row : test::fact_rows(ROOFLINED_TEST_DATA, "moe_unique_experts")) {
     INFO(row.at("model") << " " << row.at("B"));
     Geometry geometry;
     geometry.expert_groups = {
@@ -55,7 +55,7 @@ TEST_CASE("expected distinct experts") {
 }
 
 TEST_CASE("weight bytes of a pass") {
-  for (const Row& row : test::fact_rows("weight_bytes_per_step")) {
+  for (const Row& row : test::fact_rows(ROOFLINED_TEST_DATA, "weight_bytes_per_step")) {
     INFO(row.at("model") << " " << row.at("weight_dtype") << " " << row.at("B"));
     const Geometry geometry = geometry_of(row.at("model"), row.at("weight_dtype") == "fp8" ? 1 : 2, 2);
     CHECK(geometry.weight_bytes(number(row, "B")).total() ==
@@ -64,7 +64,7 @@ TEST_CASE("weight bytes of a pass") {
 }
 
 TEST_CASE("MBU of an engine that is never idle") {
-  for (const Row& row : test::fact_rows("mbu_vectors")) {
+  for (const Row& row : test::fact_rows(ROOFLINED_TEST_DATA, "mbu_vectors")) {
     INFO(row.at("model") << " at " << row.at("T_tok_s"));
     const Geometry geometry =
         geometry_of(row.at("model"), number(row, "weight_bytes_per_param"), number(row, "kv_bytes_per_elem"));
@@ -80,7 +80,7 @@ TEST_CASE("MBU of an engine that is never idle") {
 }
 
 TEST_CASE("cache bytes at a depth, and what they take off the speed by bytes alone") {
-  for (const Row& row : test::fact_rows("long_context")) {
+  for (const Row& row : test::fact_rows(ROOFLINED_TEST_DATA, "long_context")) {
     INFO(row.at("model") << " " << row.at("depth"));
     const Geometry geometry = geometry_of(row.at("model").substr(0, row.at("model").find(' ')), 2, 2);
     CHECK(geometry.kv_bytes_per_token() == number(row, "kv_bytes_per_token_f16"));
@@ -94,7 +94,7 @@ TEST_CASE("cache bytes at a depth, and what they take off the speed by bytes alo
 // "L:n;…": n tokens were made behind a prompt of L. The documents' mean context counts the first token, whose context
 // prefill reads; the cache bytes of a request are a sum over the same contexts, in constant time.
 TEST_CASE("mean context of requests") {
-  for (const Row& row : test::fact_rows("mean_context_vectors")) {
+  for (const Row& row : test::fact_rows(ROOFLINED_TEST_DATA, "mean_context_vectors")) {
     INFO(row.at("requests_L_colon_n"));
     Geometry geometry;
     geometry.kv_groups = {KvGroup{1, 1}};
@@ -114,7 +114,7 @@ TEST_CASE("mean context of requests") {
 }
 
 TEST_CASE("shapes") {
-  for (const Row& row : test::fact_rows("model_geometry")) {
+  for (const Row& row : test::fact_rows(ROOFLINED_TEST_DATA, "model_geometry")) {
     INFO(row.at("model"));
     const ModelFile model = model_of(row.at("model"));
     CHECK(model.parameters_total == number(row, "total_params"));

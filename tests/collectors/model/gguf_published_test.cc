@@ -100,7 +100,7 @@ TEST_CASE("published files stream what was published, and are what their names c
   constexpr double kMiB = 1024 * 1024;
   const TemporaryFolder folder;
   std::size_t files = 0;
-  for (const FactRow& row : test::fact_rows("gguf_streamed_sizes")) {
+  for (const FactRow& row : test::fact_rows(ROOFLINED_TEST_DATA, "gguf_streamed_sizes")) {
     const std::string path = fmt::format("{}/{}-{}.gguf", folder.path(), row.at("model"), row.at("format"));
     INFO(path);
     quantised(row.at("model") == "Qwen2.5-0.5B" ? kHalf : kOneHalf, row.at("format")).write(path);
