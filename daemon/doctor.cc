@@ -71,6 +71,10 @@ void daemon(const DoctorFacts& facts, Report& report) {
                   {"systemctl enable --now rooflined", "journalctl -u rooflined -n 20"});
   } else if (facts.state != nullptr) {
     report.works("daemon", fmt::format("answers on {}", facts.endpoint));
+  } else {
+    report.hint("daemon",
+                fmt::format("{} wants TLS or a password: what the daemon itself sees is left out here", facts.endpoint),
+                {"look at its page, or at /api/v1/state"});
   }
   if (facts.open_to_network && !facts.protected_by_auth) {
     report.hint("endpoint", fmt::format("{} is open to the network, and asks for no password", facts.endpoint),

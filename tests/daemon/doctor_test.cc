@@ -81,6 +81,8 @@ TEST_CASE("doctor: each wrong set-up by its name, with what mends it") {
        "interface eth0 is down", "ip link set eth0 up"},
       {"daemon down", Health::kBroken, [](DoctorFacts& f, json&) { f.state = nullptr, f.state_error = "refused"; },
        "does not answer: refused", "journalctl -u rooflined"},
+      {"daemon behind a password", Health::kHint, [](DoctorFacts& f, json&) { f.state = nullptr; },
+       "wants TLS or a password", "/api/v1/state"},
       {"endpoint open", Health::kHint, [](DoctorFacts& f, json&) { f.endpoint = ":10074", f.open_to_network = true; },
        ":10074 is open to the network, and asks for no password", "basic_auth_users"},
       {"no server", Health::kBroken, [](DoctorFacts& f, json&) { f.listening_ports.clear(); },
