@@ -103,11 +103,7 @@ class Suite:
         self.running.wait_for(cell.name, lambda: processes.answers(f"http://127.0.0.1:{cell.port}/health"), 20)
 
     def stop(self, cell):
-        for entry in list(self.running.running):
-            if entry[0] == f"sim-{cell.port}":
-                self.running.running.remove(entry)
-                entry[1].terminate()
-                entry[1].wait(20)
+        self.running.stop(next(process for name, process in self.running.running if name == f"sim-{cell.port}"))
 
     def load(self, cell, *options):
         """1: nothing was completed, for all was cut."""

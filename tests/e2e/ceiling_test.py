@@ -60,8 +60,7 @@ def main():
         info = f'rooflined_ceiling_info{{source="measured",kernel="{measured["kernel"]}",threads="{measured["threads"]}"}}'
         assert metric(web, info) == 1, get(f"http://127.0.0.1:{web}/metrics")
 
-        daemon.terminate()
-        assert daemon.wait(10) == 0
+        assert processes.stop(daemon) == 0
         processes.start("rooflined again", program, "run", "--config", settings)
         processes.wait_for("the daemon again", lambda: answers(f"http://127.0.0.1:{web}/readyz"), 20)
         processes.wait_for("its ceiling", lambda: metric(web, ceiling) is not None, 5)

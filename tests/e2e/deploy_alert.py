@@ -83,9 +83,7 @@ class Bench:
         self.targets = [Target(self, "worse", "cpu", worse, AFTER), Target(self, "same", "gpu", same, BEFORE)]
 
     def end(self, process):
-        self.processes.running = [entry for entry in self.processes.running if entry[1] is not process]
-        process.send_signal(signal.SIGTERM)
-        process.wait(20)
+        self.processes.stop(process)
 
     def start_daemon(self):
         settings = self.folder / "rooflined.toml"

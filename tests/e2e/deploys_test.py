@@ -60,9 +60,7 @@ port = {self.port}
         return daemon
 
     def end(self, process, how=signal.SIGTERM):
-        self.processes.running = [entry for entry in self.processes.running if entry[1] is not process]
-        process.send_signal(how)
-        process.wait(20)
+        self.processes.stop(process, how)
 
     def wait_for(self, what, condition, seconds=20):
         self.processes.wait_for(what, condition, seconds)

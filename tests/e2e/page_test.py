@@ -103,10 +103,7 @@ def open_details(browser):
 def check_outage(browser, processes, binaries, folder, web, ports):
     browser.evaluate("window.sameDocument = true; undefined")
     open_details(browser)
-    daemon = next(process for name, process in processes.running if name == "rooflined")
-    processes.running.remove(("rooflined", daemon))
-    daemon.terminate()
-    daemon.wait(15)
+    processes.stop(next(process for name, process in processes.running if name == "rooflined"))
     browser.wait_for("the page to see that the daemon is gone", AWAY, 30)
     assert "does not answer" in text_of(browser, "#away")[0]
     assert browser.evaluate("document.querySelectorAll('#targets article').length") == MANY, "the last figures are gone"

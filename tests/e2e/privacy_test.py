@@ -176,9 +176,7 @@ def main():
         for path in (folder / "state").rglob("*"):
             if path.is_file():
                 places[str(path)] = path.read_text(errors="replace")
-        processes.running.remove(("rooflined", daemon))
-        daemon.terminate()
-        assert daemon.wait(15) == 0, daemon.returncode
+        assert processes.stop(daemon) == 0
         places |= {"log": log.read_text(errors="replace"), "trace": trace.read_text(errors="replace")}
         for place, text in places.items():
             assert CANARY not in text, f"text of a conversation in {place}"

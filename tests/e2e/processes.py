@@ -4,6 +4,7 @@ import contextlib
 import json
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -70,6 +71,12 @@ class Processes:
         process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.running.append((name, process))
         return process
+
+    def stop(self, process, how=signal.SIGTERM, seconds=20):
+        """Ends a process, which wait_for() then no longer takes for a failure; returns its exit status."""
+        self.running = [(name, each) for name, each in self.running if each is not process]
+        process.send_signal(how)
+        return process.wait(seconds)
 
     def wait_for(self, what, condition, seconds):
         """Polls until `condition()` is true; a process that ends meanwhile is a failure."""

@@ -127,9 +127,7 @@ def main():
         check_bad_settings(program, folder)
         check_reload(daemon, log, settings, folder, web, port)
         places = shown(folder, web)
-        processes.running.remove(("rooflined", daemon))
-        daemon.terminate()
-        assert daemon.wait(15) == 0, daemon.returncode
+        assert processes.stop(daemon) == 0
         check_no_text(places | {"log": log.read_text(), "trace": trace.read_text()})
         replayed = subprocess.run([program, "replay", trace, "--json"], capture_output=True, text=True, check=True)
         assert json.loads(replayed.stdout)["targets"][0]["output_tokens"] == 300, replayed.stdout
