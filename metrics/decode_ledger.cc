@@ -183,6 +183,7 @@ void DecodeLedger::note_event(Sequence& sequence, LineTime at) {
 void DecodeLedger::count(Sequence& sequence, const TokenGroup& event) {
   sequence.last = event.at;
   sequence.counted += event.tokens;
+  sequence.frames += event.frames;
   if (event.source != TokenSource::kExactLive) sequence.estimated += event.tokens;
 }
 
@@ -271,6 +272,7 @@ void DecodeLedger::apply_end(const Input& input) {
     }
   }
   if (sequence->in_decode) leave_quietly(*sequence);
+  add_total_to_evidence(*sequence);
   sequence->closed = true;
   if (sequence->pending == 0) close(*sequence);
   if (verdict_ == SpeculationEvidence::Verdict::kSpeculates) found_speculating();

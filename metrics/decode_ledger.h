@@ -200,6 +200,7 @@ class DecodeLedger {
   void end_bursts(Sequence& sequence);
   void found_speculating();
   void count_bursts_once(Sequence& sequence);
+  void add_total_to_evidence(const Sequence& sequence);
   void keep_undecided(const Sequence& sequence);
   void add_interval(Sequence& sequence, LineTime a, const TokenGroup& event, double passes);
   void add_pending(const Pending& pending);

@@ -62,8 +62,10 @@ void DecodeLedger::end_burst(Sequence& sequence) {
   } else {
     sequence.bursts += 1;
     // A pass that prefills a prompt is longer, and says nothing of what it yields.
-    if (first_tokens_last_ <= sequence.burst_from && !sequence.burst_guessed) {
-      evidence_.add(sequence.evidence, burst.tokens, to_seconds(burst.at - sequence.burst_from));
+    if (first_tokens_last_ <= sequence.burst_from) {
+      const double seconds = to_seconds(burst.at - sequence.burst_from);
+      evidence_.add_length(sequence.evidence, seconds);
+      if (!sequence.burst_guessed) evidence_.add(sequence.evidence, burst.tokens, seconds);
       verdict_ = evidence_.verdict();
     }
   }
@@ -112,8 +114,17 @@ void DecodeLedger::count_bursts_once(Sequence& sequence) {
   sequence.burst_passes = 0;
 }
 
+// What frames that tell no count yielded is known when their stream has ended.
+void DecodeLedger::add_total_to_evidence(const Sequence& sequence) {
+  const bool told = sequence.estimated < sequence.counted / 2;
+  if (options_.speculates || told || !sequence.whole || !sequence.known.tokens || sequence.lost_ever > 0) return;
+  evidence_.add_total(sequence.evidence, static_cast<double>(*sequence.known.tokens),
+                      static_cast<double>(sequence.frames));
+  verdict_ = evidence_.verdict();
+}
+
 void DecodeLedger::keep_undecided(const Sequence& sequence) {
-  if (options_.speculates || verdict_ == SpeculationEvidence::Verdict::kMerges) {
+  if (options_.speculates) {
     undecided_.clear();
     return;
   }

@@ -65,6 +65,9 @@ void DecodeLedger::correct_total(Sequence& sequence, double missing) {
       sums.own_passes += scale * sums.own_passes;
     }
   }
+  // What comes after this corrects the passes of all its tokens, of the missing ones as of the others.
+  if (sums.tokens > 0) sums.billed_tokens *= 1 + missing / sums.tokens;
+  sequence.settled += missing;
   sums.tokens += record.tokens;
   sums.context += record.context_sum;
   sums.passes += record.passes;

@@ -80,6 +80,7 @@ struct DecodeSequence {
   std::uint32_t pending = 0;
   std::array<LineTime, kOvertakenAfter + 1> recent;  // times of its last token events, a ring
   std::uint64_t events = 0;
+  std::uint64_t frames = 0;  // of those events
   Sums sums;
   DraftReads drafts;  // beside the sums: billed so far
   Outcome outcome = Outcome::kOk;

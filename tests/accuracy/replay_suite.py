@@ -95,10 +95,10 @@ def drafts(dialect, declared, acceptance, batch):
 
 
 def speculation():
-    """Four drafts: a burst of frames a pass (llama.cpp), or one frame (vLLM); declared in the answers, or not where
-    every frame is a token or tells the tokens so far."""
-    for dialect, declared in (("llama.cpp", True), ("llama.cpp", False), ("vllm", True), ("vllm-force-usage", True),
-                              ("vllm-force-usage", False)):
+    """Four drafts: a burst of frames a pass (llama.cpp), or one frame (vLLM), which tells the tokens so far or not;
+    declared in the answers or not."""
+    for dialect, declared in (("llama.cpp", True), ("llama.cpp", False), ("vllm", True), ("vllm", False),
+                              ("vllm-force-usage", True), ("vllm-force-usage", False)):
         for acceptance in (0.3, 0.7, 0.95):
             for batch in (1, 8):
                 yield drafts(dialect, declared, acceptance, batch)

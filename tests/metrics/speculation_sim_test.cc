@@ -1,5 +1,5 @@
 // A speculating engine whose truth is known: four drafts, three acceptances, one and eight sequences, frames back to
-// back (llama.cpp) or one frame of k tokens (vLLM), and everything from the setting to no word of it.
+// back (llama.cpp) or one frame of k tokens (vLLM), which tells k or not, and everything from the setting to no word.
 
 #include "metrics/decode_ledger.h"
 
@@ -15,12 +15,13 @@ using namespace rooflined::test;
 namespace {
 
 enum class Said { kSetting, kAtTheEnd, kNever };
+enum class Frames { kEachToken, kCounted, kUncounted };
 
 struct Case {
   bool is_moe = false;
   double acceptance = 0;
   std::size_t batch = 1;
-  bool bursts = true;
+  Frames frames = Frames::kEachToken;
   Said said = Said::kNever;
   unsigned seed = 1;
 };
@@ -44,8 +45,12 @@ simulator::EngineOptions engine_options(const Case& one) {
 void deliver(const Case& one, const simulator::Emission& emission, double end_ms, double& sent_ms, std::mt19937& random,
              DecodeLedger& ledger) {
   sent_ms = std::max(sent_ms, end_ms);
-  if (!one.bursts) {
+  if (one.frames == Frames::kCounted) {
     ledger.tokens(emission.id, at_ms(sent_ms), static_cast<std::uint32_t>(emission.tokens), 1, TokenSource::kExactLive);
+    return;
+  }
+  if (one.frames == Frames::kUncounted) {
+    ledger.tokens(emission.id, at_ms(sent_ms), 1, 1, TokenSource::kEstimated);
     return;
   }
   std::uniform_real_distribution<double> gap(0.02, 0.9);
@@ -94,12 +99,12 @@ TEST_CASE("the passes of a speculating engine are its own, declared or not", "[s
   for (const bool is_moe : {false, true}) {
     for (const double acceptance : {0.3, 0.7, 0.95}) {
       for (const std::size_t batch : {std::size_t{1}, std::size_t{8}}) {
-        for (const bool bursts : {true, false}) {
+        for (const Frames frames : {Frames::kEachToken, Frames::kCounted, Frames::kUncounted}) {
           for (const Said said : {Said::kSetting, Said::kAtTheEnd, Said::kNever}) {
             for (unsigned seed = 1; seed <= 3; ++seed) {
-              const Case one{is_moe, acceptance, batch, bursts, said, seed};
-              INFO("moe " << is_moe << " acceptance " << acceptance << " batch " << batch << " bursts " << bursts
-                          << " said " << static_cast<int>(said) << " seed " << seed);
+              const Case one{is_moe, acceptance, batch, frames, said, seed};
+              INFO("moe " << is_moe << " acceptance " << acceptance << " batch " << batch << " frames "
+                          << static_cast<int>(frames) << " said " << static_cast<int>(said) << " seed " << seed);
               DecodeLedger::Options options;
               options.speculates = said == Said::kSetting;
               LedgerLog log;
@@ -126,7 +131,7 @@ TEST_CASE("an engine that does not speculate is not taken for one", "[sim]") {
   for (const std::size_t batch : {std::size_t{1}, std::size_t{4}, std::size_t{16}}) {
     for (unsigned seed = 1; seed <= 20; ++seed) {
       INFO("batch " << batch << " seed " << seed);
-      Case one{seed % 2 == 0, 0, batch, true, Said::kNever, seed};
+      Case one{seed % 2 == 0, 0, batch, Frames::kEachToken, Said::kNever, seed};
       LedgerLog log;
       DecodeLedger ledger(DecodeLedger::Options{}, log);
       const simulator::Truth truth = run(one, ledger);
