@@ -38,7 +38,7 @@ Result<Lengths> Lengths::parse(std::string_view text) {
   const Error wrong{ErrorCode::kInvalid, std::string(text),
                     "a length is N, FROM-TO, exp:MEAN or lognormal:MEDIAN:SIGMA, of 1 to 1000000 tokens"};
   Lengths lengths;
-  lengths.text_ = text;
+  lengths.text_ = std::string(text);
   std::optional<double> first;
   std::optional<double> second = 0;
   if (text.starts_with(kExponential)) {
