@@ -198,12 +198,22 @@ bool Targets::knows(const Endpoint& server) {
                                                 [&](const auto& waiting) { return waiting.second.server == server; });
 }
 
-void Targets::advance_to(LineTime now) {
+// Several addresses may be one target's.
+LineTime Targets::books_until(const Target& target, LineTime now, const std::map<Endpoint, LineTime>& held_back) {
+  LineTime until = now;
+  for (const auto& [server, since] : held_back) {
+    if (find(server) == &target) until = std::min(until, since);
+  }
+  return until;
+}
+
+void Targets::advance_to(LineTime now, const std::map<Endpoint, LineTime>& held_back) {
   now_ = now;
   for (auto it = targets_.begin(); it != targets_.end();) {
     Target& target = *it->second;
-    target.books->advance_to(now);
-    for (const Retired& retired : target.retired) retired.books->advance_to(now);
+    const LineTime until = held_back.empty() ? now : books_until(target, now, held_back);
+    target.books->advance_to(until);
+    for (const Retired& retired : target.retired) retired.books->advance_to(until);
     if (!target.retired.empty()) forget_retired(target, now);
     if (target.name.empty() && !target.superseded && (target.asked || now - target.began > options_.identity_wait))
       name(target);

@@ -89,7 +89,8 @@ class Targets final : public ProxySink {
   void on_proxied(ExchangeId exchange, const Endpoint& proxy, const Endpoint& engine) override;
   void on_proxied_tokens(const Endpoint& proxy, std::uint64_t tokens) override;
 
-  void advance_to(LineTime now);
+  // The books of a server in `held_back` go no further than to the time there: older events of it may still be told.
+  void advance_to(LineTime now, const std::map<Endpoint, LineTime>& held_back = {});
   void finish();
   // The kernel dropped packets somewhere.
   void lose_everywhere(LineTime at);
@@ -197,6 +198,7 @@ class Targets final : public ProxySink {
   };
 
   EngineBooks* books_of(ExchangeId exchange);
+  LineTime books_until(const Target& target, LineTime now, const std::map<Endpoint, LineTime>& held_back);
   Target* find(const Endpoint& seen);
   std::unique_ptr<EngineBooks> new_books(const Target& target, LineTime now);
   void note_alive(Target& target);

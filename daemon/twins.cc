@@ -320,8 +320,18 @@ void Twins::review(LineTime now) {
       const Exchange* exchange = find(id);
       return exchange == nullptr || exchange->state != State::kHeld;
     });
+    note_held_back();
   }
   if (!ended_.empty()) forget_ended(now);
+}
+
+void Twins::note_held_back() {
+  held_back_.clear();
+  for (const ExchangeId id : undecided_) {
+    const Exchange& exchange = exchanges_.at(id);
+    const auto place = held_back_.emplace(exchange.begin.server, exchange.held_since).first;
+    place->second = std::min(place->second, exchange.held_since);
+  }
 }
 
 void Twins::forget_ended(LineTime now) {

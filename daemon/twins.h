@@ -6,7 +6,8 @@
 //
 // The outer hop is asked first and answers last, so its first token comes when the inner hop's is known. Where an
 // exchange may be an outer hop's, its tokens are held back until that is decided, most often for a few of them; with
-// one server on the host nothing is ever held. What decides: equal response ids, or the same text at the same time
+// one server on the host nothing is ever held. Held events are told with their own times, however late: held_back()
+// says to where the books may go meanwhile. What decides: equal response ids, or the same text at the same time
 // (twin_evidence.h). A pair of servers that proved to be proxy and engine needs less evidence from then on, and more
 // again where streams of the one have no twin at the other while that is busy, too, or where it seems to go both ways:
 // two engines that write the same text in step.
@@ -56,6 +57,10 @@ class Twins final : public ExchangeSink {
   }
   // The end of a capture: decides everything.
   void finish();
+
+  // Servers of which events are held, and the time of the earliest. As of the last review: one that came since then is
+  // younger than what the books wait for anyway.
+  const std::map<Endpoint, LineTime>& held_back() const { return held_back_; }
 
  private:
   struct PromptTokens {
@@ -129,6 +134,7 @@ class Twins final : public ExchangeSink {
   double twins_of(const PairKey& key) const;
   bool plausible(const PairKey& key, double twins) const;
   void review(LineTime now);
+  void note_held_back();
   void forget_ended(LineTime now);
 
   ProxySink& next_;
@@ -137,7 +143,8 @@ class Twins final : public ExchangeSink {
   std::map<Endpoint, std::uint64_t> response_id_last_;  // a server that gives the same id twice gives none
   std::map<PairKey, Pair> pairs_;
   std::vector<ExchangeId> undecided_;  // kHeld
-  std::vector<ExchangeId> ended_;      // kept for a while, oldest first: a twin may end later
+  std::map<Endpoint, LineTime> held_back_;
+  std::vector<ExchangeId> ended_;  // kept for a while, oldest first: a twin may end later
   LineTime review_due_ = LineTime::min();
 };
 

@@ -49,7 +49,7 @@ void Line::advance_live(MonotonicTime now) {
 void Line::advance_books(LineTime now) {
   books_due_ = now + kBooksEvery;
   twins_->advance_to(now);
-  targets_->advance_to(now);
+  targets_->advance_to(now, twins_->held_back());
   deploys_->advance_to(now);
   if (neighbours_.advance_to(now)) change_left_out();
   if (left_out_changed_) {

@@ -158,32 +158,61 @@ TEST_CASE("what a proxy answers by itself is counted there") {
   CHECK(at_port(report, "8080")["mbu_ratio"].is_null());
 }
 
+// The same words at the same pace, forty at a time: many an exchange has another engine's that is asked after it,
+// answers before it and goes on like it. What tells is that as many have none.
+struct InStep {
+  std::vector<TimedPacket> one;
+  std::vector<TimedPacket> other;
+};
+
+InStep in_step(unsigned seed) {
+  const bool with_ids = seed % 2 == 0;
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> start(0, 30);
+  InStep engines;
+  for (unsigned i = 0; i < 40; ++i) {
+    StreamPlan one = plan(7, 30.0 * i + start(random), 60);
+    one.gaps_ms = {20};
+    StreamPlan other = one;
+    other.at_ms = 30.0 * i + start(random);
+    // Both wait for the end of the pass that runs when they come.
+    one.wait_ms = 20 + start(random);
+    other.wait_ms = 20 + start(random);
+    append(engines.one, hop_packets({kOuter, with_ids ? "chatcmpl-0123456789-a" + std::to_string(i) : ""}, one,
+                                    static_cast<std::uint16_t>(40000 + i)));
+    append(engines.other, hop_packets({kInner, with_ids ? "chatcmpl-0123456789-b" + std::to_string(i) : ""}, other,
+                                      static_cast<std::uint16_t>(50000 + i)));
+  }
+  return engines;
+}
+
 TEST_CASE("two engines that write the same text in step are two") {
-  // The same words at the same pace, forty at a time: many an exchange has another engine's that is asked after it,
-  // answers before it and goes on like it. What tells is that as many have none.
   for (unsigned seed = 1; seed <= 20; ++seed) {
-    const bool with_ids = seed % 2 == 0;
-    INFO("seed " << seed << (with_ids ? ", ids" : ", no ids"));
-    std::mt19937 random(seed);
-    std::uniform_real_distribution<double> start(0, 30);
-    std::vector<TimedPacket> packets;
-    double tokens = 0;
-    for (unsigned i = 0; i < 40; ++i) {
-      StreamPlan one = plan(7, 30.0 * i + start(random), 60);
-      one.gaps_ms = {20};
-      StreamPlan other = one;
-      other.at_ms = 30.0 * i + start(random);
-      // Both wait for the end of the pass that runs when they come.
-      one.wait_ms = 20 + start(random);
-      other.wait_ms = 20 + start(random);
-      append(packets, hop_packets({kOuter, with_ids ? "chatcmpl-0123456789-a" + std::to_string(i) : ""}, one,
-                                  static_cast<std::uint16_t>(40000 + i)));
-      append(packets, hop_packets({kInner, with_ids ? "chatcmpl-0123456789-b" + std::to_string(i) : ""}, other,
-                                  static_cast<std::uint16_t>(50000 + i)));
-      tokens += 120;
-    }
+    INFO("seed " << seed);
+    InStep engines = in_step(seed);
+    std::vector<TimedPacket> packets = engines.one;
+    append(packets, engines.other);
     const json report = replay(packets);
-    CHECK(tokens_of(report, "engine") == tokens);
+    CHECK(tokens_of(report, "engine") == 40 * 120);
+  }
+}
+
+TEST_CASE("what was held as a possible twin is billed at its own times") {
+  for (unsigned seed = 1; seed <= 6; ++seed) {
+    INFO("seed " << seed);
+    InStep engines = in_step(seed);
+    std::vector<TimedPacket> packets = engines.one;
+    append(packets, engines.other);
+    const json together = replay(packets);
+    const json one = replay(engines.one);
+    const json other = replay(engines.other);
+    for (const char* figure : {"decode_passes", "busy_seconds", "sequence_seconds", "decode_tokens"}) {
+      INFO(figure);
+      CHECK(at_port(together, "8080")[figure].get<double>() ==
+            Approx(at_port(one, "8080")[figure].get<double>()).epsilon(1e-9));
+      CHECK(at_port(together, "8000")[figure].get<double>() ==
+            Approx(at_port(other, "8000")[figure].get<double>()).epsilon(1e-9));
+    }
   }
 }
 
