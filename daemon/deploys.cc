@@ -70,7 +70,9 @@ void Deploys::follow(const Targets::Running& one, LineTime now) {
   History& history = *attached.history;
   server::DeployHistory& deploys = history.deploys;
   if (!fresh && one.restarts != attached.restarts) deploys.begin(DeployCause::kRestart, now);
-  if (one.answers != attached.answers || one.identity != attached.identity) deploys.identify(one.identity, now);
+  // A word of the responses is relied on from the second of them on, and is as old as the first.
+  const bool by_word = one.answers == attached.answers && one.identity != attached.identity;
+  if (by_word || one.answers != attached.answers) deploys.identify(one.identity, by_word ? one.wire_since : now);
   deploys.advance_to(now);
   if (one.socket != 0) history.socket = one.socket;
   history.boot_id = boot_id_;

@@ -70,12 +70,24 @@ void Targets::on_recognised(ExchangeId exchange, ServerFamily family, std::strin
   if (owner == owner_.end()) return;
   Target* target = owner->second.target;
   if (family != ServerFamily::kUnknown && target->family == ServerFamily::kUnknown) target->family = family;
-  if (!version.empty() && target->wire_version != version) {
-    const bool restarted = !target->wire_version.empty();
-    target->wire_version = version;
-    if (restarted || target->version.empty()) target->version = to_label(version);
-    // Another build answers on the same port: ask again who it is.
-    if (restarted && on_found_) on_found_(Found{target->endpoint, target->family});
+  if (!version.empty()) note_word(*target, exchange, version);
+}
+
+void Targets::note_word(Target& target, ExchangeId exchange, std::string_view word) {
+  switch (target.word.take(exchange, word, now_)) {
+    case BuildWord::News::kNone:
+      break;
+    case BuildWord::News::kFirst:
+      if (target.version.empty()) target.version = to_label(word);
+      break;
+    case BuildWord::News::kOther:
+      target.version = to_label(word);
+      // Another build answers on the same port: ask again who it is.
+      if (on_found_) on_found_(Found{target.endpoint, target.family});
+      break;
+    case BuildWord::News::kDrawn:
+      target.version = target.identity.version;
+      break;
   }
 }
 

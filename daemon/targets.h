@@ -10,6 +10,7 @@
 
 #include "collectors/ceiling/measure.h"
 #include "collectors/server/deploy_identity.h"
+#include "daemon/build_word.h"
 #include "daemon/flow_share.h"
 #include "daemon/twins.h"
 #include "metrics/engine_books.h"
@@ -146,6 +147,7 @@ class Targets final : public ProxySink {
     std::uint64_t answers;   // to the question who it is
     std::uint64_t socket;    // inode; 0: not seen
     server::DeployIdentity identity;
+    LineTime wire_since;  // a response told identity.wire first
     EngineBooks* books;
   };
   std::vector<Running> running();
@@ -169,7 +171,7 @@ class Targets final : public ProxySink {
     Endpoint endpoint;
     ServerFamily family = ServerFamily::kUnknown;
     std::string version;
-    std::string wire_version;  // as the responses say; the server's own word goes before it
+    BuildWord word;  // as the responses say; the server's own word goes before it
     std::string model;
     std::string name;  // empty until shown
     TargetSettings settings;
@@ -203,6 +205,7 @@ class Targets final : public ProxySink {
   std::unique_ptr<EngineBooks> new_books(const Target& target, LineTime now);
   void note_alive(Target& target);
   void join(ExchangeId exchange, Target& target, const ExchangeBegin& begin);
+  void note_word(Target& target, ExchangeId exchange, std::string_view word);
   void retire(Target& target);
   void forget_retired(Target& target, LineTime now);
   Target* find_or_add(const Endpoint& endpoint, ServerFamily family, LineTime now);

@@ -209,7 +209,8 @@ std::vector<Targets::Running> Targets::running() {
     one.answers = target->answers;
     one.socket = target->socket;
     one.identity = target->identity;
-    one.identity.wire = target->wire_version;
+    one.identity.wire = target->word.settled();
+    one.wire_since = target->word.settled_since();
     one.books = target->books.get();
     all.push_back(std::move(one));
   }

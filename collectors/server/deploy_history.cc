@@ -59,6 +59,8 @@ void DeployHistory::fold() {
 
 void DeployHistory::begin(DeployCause cause, LineTime now) {
   if (!counted_) count(state_.current.cause.value_or(DeployCause::kRestart));
+  // It may have been noticed late: what was measured since is not of the generation that ends.
+  std::erase_if(state_.slices, [now](const DeploySlice& one) { return begin_of(one) + DeploySlices::kSpan > now; });
   fold();
   state_.past.push_back(std::move(state_.current));
   if (state_.past.size() > DeployState::kPastMax) state_.past.pop_front();
@@ -76,11 +78,11 @@ void DeployHistory::begin(DeployCause cause, LineTime now) {
   if (other_) identify(std::exchange(other_, std::nullopt)->identity, now);
 }
 
-void DeployHistory::identify(const DeployIdentity& told, LineTime now) {
+void DeployHistory::identify(const DeployIdentity& told, LineTime since) {
   Deploy& current = state_.current;
   const auto change = difference(current.identity, told);
   if (identified_ && change) {
-    if (!other_ || other_->identity != told) other_ = Told{told, now};
+    if (!other_ || other_->identity != told) other_ = Told{told, std::max(since, current.began)};
     return;
   }
   other_.reset();

@@ -73,8 +73,8 @@ class DeployHistory {
 
   // It started anew.
   void begin(DeployCause cause, LineTime now);
-  // What the server (or its answers' frames) tells, whenever that is asked or differs from before.
-  void identify(const DeployIdentity& told, LineTime now);
+  // What the server (or its answers' frames) tells, whenever that is asked or differs from before; and since when.
+  void identify(const DeployIdentity& told, LineTime since);
   void mark(const std::string& version, LineTime now);
   // The change is as it should be. False where nothing was being compared.
   bool accept();

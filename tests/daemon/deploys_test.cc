@@ -229,6 +229,55 @@ TEST_CASE("a restart of the daemon is no deploy; what happened meanwhile is") {
   }
 }
 
+TEST_CASE("a build that only the responses tell of is a deploy; a word drawn for each of them is not") {
+  Bench bench;
+  const Endpoint server = endpoint(8080);
+  TargetFacts facts = facts_of("");
+  facts.identity.reset();
+  const auto answer = [&server](Bench& to, const std::string& word) {
+    ExchangeBegin begin;
+    begin.exchange = to.next;
+    begin.server = server;
+    begin.at = at_ms(to.now_ms);
+    to.targets.on_begin(begin);
+    to.targets.on_recognised(to.next, ServerFamily::kUnknown, word);
+    ExchangeEnd end;
+    end.exchange = to.next++;
+    end.at = at_ms(to.now_ms);
+    to.targets.on_end(end);
+    to.wait(12);
+  };
+  answer(bench, "fp_1");
+  bench.targets.learn(server, facts);
+  bench.wait(2);
+  SECTION("another build") {
+    answer(bench, "fp_1");
+    answer(bench, "fp_1");
+    const double began = bench.now_ms;
+    answer(bench, "fp_2");
+    CHECK(bench.current(server).generation == 1);  // one response may have come by another way
+    answer(bench, "fp_2");
+    CHECK(bench.current(server).generation == 2);
+    CHECK(bench.current(server).cause == "version");
+    CHECK(bench.current(server).version == "fp_2");
+    REQUIRE(bench.current(server).at);
+    CHECK(to_seconds(LineTime(bench.current(server).at->since_epoch()) - at_ms(began)) == Approx(0).margin(0.2));
+  }
+  SECTION("drawn") {
+    for (int i = 2; i < 200; ++i) answer(bench, "fp_" + std::to_string(i));
+    CHECK(bench.current(server).generation == 1);
+    CHECK(bench.targets.snapshots(std::nullopt)[0].version.empty());
+    Bench later(bench.deploys->kept());  // the daemon is started anew
+    later.now_ms = bench.now_ms + 60e3;
+    for (int i = 500; i < 510; ++i) answer(later, "fp_" + std::to_string(i));
+    CHECK(later.current(server).generation == 1);
+  }
+  SECTION("two builds in turn") {
+    for (int i = 0; i < 200; ++i) answer(bench, i % 2 == 0 ? "fp_1" : "fp_2");
+    CHECK(bench.current(server).generation == 1);
+  }
+}
+
 TEST_CASE("marks name a target that is there") {
   Bench bench;
   const Endpoint server = endpoint(8080);
