@@ -57,7 +57,7 @@ void StreamAssembler::accept(const StreamPiece& piece) {
     end_if_complete();
   } else if (offset <= next_) {
     deliver(offset, piece.length, piece.payload, piece.at);
-    if (hole_since_ || fin_offset_) deliver_ready(piece.at);
+    if (hole_since_ || fin_offset_) deliver_ready();
   } else {
     keep(offset, piece);
   }
@@ -107,7 +107,10 @@ void StreamAssembler::acknowledge(std::uint32_t sequence, LineTime at) {
   const auto distance = static_cast<std::int32_t>(sequence - sequence_next());
   if (distance < -kReachMax || distance > kReachMax) return;
   acknowledged_last_ = offset_of(sequence);
-  acknowledged_ = std::max(acknowledged_, acknowledged_last_);
+  if (acknowledged_last_ > acknowledged_) {
+    acknowledged_ = acknowledged_last_;
+    acknowledged_at_ = at;
+  }
   if (distance > 0 && !hole_since_) hole_since_ = at;
 }
 
@@ -125,7 +128,7 @@ void StreamAssembler::deliver(std::uint64_t offset, std::uint64_t length, std::s
 }
 
 // Delivers what waits and is now in order, and looks again whether there is a hole.
-void StreamAssembler::deliver_ready(LineTime now) {
+void StreamAssembler::deliver_ready() {
   std::size_t done = 0;
   for (; done < waiting_.size() && waiting_[done].offset <= next_; ++done) {
     const Waiting& piece = waiting_[done];
@@ -143,8 +146,18 @@ void StreamAssembler::deliver_ready(LineTime now) {
     waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(done));
   }
   hole_since_.reset();
-  if (has_hole()) hole_since_ = waiting_.empty() ? now : std::min(now, waiting_.front().at);
+  if (has_hole()) hole_since_ = hole_shown_at();
   end_if_complete();
+}
+
+// When the hole at next_ was first to be seen. It may be younger than the deadline of the hole in front of it, at which
+// nobody looked. Requires: has_hole().
+LineTime StreamAssembler::hole_shown_at() const {
+  LineTime at = LineTime::max();
+  if (!waiting_.empty()) at = waiting_.front().at;
+  if (fin_offset_ && *fin_offset_ > next_) at = std::min(at, fin_at_);
+  if (acknowledged_ > next_) at = std::min(at, acknowledged_at_);
+  return at;
 }
 
 // Copies a piece that lies behind a hole. Requires: `offset` > next_.
@@ -168,7 +181,7 @@ void StreamAssembler::keep(std::uint64_t offset, const StreamPiece& piece) {
     } else {
       deliver(offset, piece.length, piece.payload, piece.at);
     }
-    deliver_ready(piece.at);
+    deliver_ready();
     return;
   }
   const auto place = std::upper_bound(waiting_.begin(), waiting_.end(), offset,
@@ -195,7 +208,7 @@ void StreamAssembler::give_up_hole(GapCause cause, LineTime at) {
   if (fin_offset_) hole_end = waiting_.empty() ? *fin_offset_ : std::min(hole_end, *fin_offset_);
   declare_gap(hole_end - next_, cause, at);
   next_ = hole_end;
-  deliver_ready(at);
+  deliver_ready();
 }
 
 void StreamAssembler::declare_gap(std::uint64_t bytes_missing, GapCause cause, LineTime at) {

@@ -126,7 +126,8 @@ class StreamAssembler {
   bool fits(const StreamPiece& piece);
   void resync(const StreamPiece& piece);
   void deliver(std::uint64_t offset, std::uint64_t length, std::span<const std::byte> bytes, LineTime at);
-  void deliver_ready(LineTime now);
+  void deliver_ready();
+  LineTime hole_shown_at() const;
   void keep(std::uint64_t offset, const StreamPiece& piece);
   bool has_hole() const;
   void give_up_hole(GapCause cause, LineTime at);
@@ -146,6 +147,7 @@ class StreamAssembler {
   bool ended_ = false;
   std::uint64_t next_ = 0;
   std::uint64_t acknowledged_ = 0;       // the most that the receiver has acknowledged
+  LineTime acknowledged_at_;             // when it did
   std::uint64_t acknowledged_last_ = 0;  // by its latest word, which may be less
   std::optional<std::uint64_t> fin_offset_;
   LineTime fin_at_;

@@ -129,6 +129,28 @@ TEST_CASE("a hole that stays is a gap", "[stream_assembler]") {
     fixture.stream.advance_to(line_ms(310));
     CHECK(fixture.sink.text == "abc@0 gap2:old fgh@10 gap1:old j@100");
   }
+  SECTION("its own time, although nobody looked when the one in front of it was due") {
+    fixture.send(4000, 9, "j");
+    fixture.stream.advance_to(line_ms(4000));
+    CHECK(fixture.sink.text == "abc@0 gap2:old fgh@10");
+    CHECK(fixture.stream.deadline() == line_ms(4200));
+    fixture.send(4001, 8, "i");
+    CHECK(fixture.sink.text == "abc@0 gap2:old fgh@10 i@4001 j@4000");
+  }
+  SECTION("the same of one that the end shows") {
+    fixture.send(4000, 9, "", true);
+    fixture.stream.advance_to(line_ms(4000));
+    CHECK(fixture.sink.text == "abc@0 gap2:old fgh@10");
+    fixture.send(4001, 8, "i");
+    CHECK(fixture.sink.text == "abc@0 gap2:old fgh@10 i@4001 end@4000");
+  }
+  SECTION("the same of one that an acknowledgment shows") {
+    fixture.acknowledge(4000, 9);
+    fixture.stream.advance_to(line_ms(4000));
+    CHECK(fixture.sink.text == "abc@0 gap2:old fgh@10");
+    fixture.send(4001, 8, "i");
+    CHECK(fixture.sink.text == "abc@0 gap2:old fgh@10 i@4001");
+  }
   SECTION("at the end of the connection") {
     fixture.stream.close(line_ms(20));
     CHECK(fixture.sink.text == "abc@0 gap2:closed fgh@10");
