@@ -10,6 +10,8 @@ namespace {
 // ledger.md: over a tenth of the window's segments held several frames; over 5 % of its tokens are estimates.
 constexpr double kMergedShareMax = 0.1;
 constexpr double kEstimatedShareMax = 0.05;
+// A rate of bytes is absent where more of the decode was before the geometry was known: it would read low.
+constexpr double kUnbilledShareMax = 0.05;
 
 }  // namespace
 
@@ -21,7 +23,8 @@ WindowSnapshot EngineBooks::window_snapshot(const WindowSpan& span, std::optiona
   snapshot.window = span.name;
   snapshot.tokens_per_second = std::max(0.0, sums.output_tokens) / view.seconds;
   snapshot.decode_busy_ratio = sums.busy_seconds / replicas / view.seconds;
-  if (geometry_ != nullptr) {
+  const double unbilled = sums.busy_seconds - sums.billed_busy_seconds;
+  if (geometry_ != nullptr && unbilled <= kUnbilledShareMax * sums.busy_seconds) {
     snapshot.decode_bytes_per_second = std::max(0.0, sums.bytes) / view.seconds;
     if (bandwidth) snapshot.decode_bandwidth_ratio = *snapshot.decode_bytes_per_second / *bandwidth;
   }

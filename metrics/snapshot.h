@@ -48,7 +48,7 @@ struct WindowSnapshot {
   double tokens_per_second = 0;
   double decode_busy_ratio = 0;
   std::optional<double> decode_bandwidth_ratio;   // absent while bandwidth or geometry are unknown
-  std::optional<double> decode_bytes_per_second;  // absent while the geometry is unknown
+  std::optional<double> decode_bytes_per_second;  // absent: the geometry is unknown, or was for part of the window
   // Absent without decode in the window.
   std::optional<double> mbu_ratio;
   std::optional<double> tokens_per_second_bound;

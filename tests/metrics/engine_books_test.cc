@@ -98,6 +98,33 @@ TEST_CASE("idle: rates are 0, what needs decode is absent") {
   CHECK_FALSE(snapshot.windows[0].itl_seconds);
 }
 
+TEST_CASE("a geometry that comes after decode does not make its bytes none") {
+  Bench bench;
+  bench.begin(1, 0);
+  bench.stream(1, 1000, 101, 20);
+  bench.end(1, 3001, Outcome::kOk, {{0, 101, std::nullopt}});
+  bench.books.advance_to(at_ms(4500));
+  bench.books.set_geometry(geometry());
+  const TargetSnapshot before = bench.books.snapshot(100e9);
+  CHECK_FALSE(before.windows[0].decode_bytes_per_second);
+  CHECK_FALSE(before.windows[0].decode_bandwidth_ratio);
+  CHECK_FALSE(before.windows[0].mbu_ratio);
+
+  bench.begin(2, 5000);
+  bench.stream(2, 6000, 101, 20);
+  bench.end(2, 8001, Outcome::kOk, {{0, 101, std::nullopt}});
+  bench.books.advance_to(at_ms(9500));
+  const TargetSnapshot half = bench.books.snapshot(100e9);
+  CHECK_FALSE(half.windows[0].decode_bytes_per_second);
+  CHECK(half.windows[0].mbu_ratio);  // of what was billed
+
+  bench.books.advance_to(at_ms(65'000));  // the first stream has left the minute
+  const TargetSnapshot after = bench.books.snapshot(100e9);
+  REQUIRE(after.windows[0].decode_bytes_per_second);
+  CHECK(*after.windows[0].decode_bytes_per_second == Approx((100e9 + after.decode_bytes_kv) / 60));
+  CHECK_FALSE(after.windows[1].decode_bytes_per_second);
+}
+
 TEST_CASE("without a geometry there are no bytes and no MBU, and the rest is there") {
   Bench bench;
   bench.begin(1, 0);
