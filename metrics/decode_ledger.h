@@ -217,6 +217,8 @@ class DecodeLedger {
   const WeightBytes& weight_bytes(double batch);
   DraftReads draft_reads(double drafts, double batch, double context) const;
   void bill_drafts(Sequence& sequence, IntervalRecord& record, double passes);
+  static double verified_of(const Pending& pending);
+  void bill_unseen_drafts(const Pending& pending, IntervalRecord& record, double alone, double beside);
   void correct_drafts(Sequence& sequence);
   void close(Sequence& sequence);
   void correct_total(Sequence& sequence, double missing);

@@ -32,6 +32,29 @@ void DecodeLedger::bill_drafts(Sequence& sequence, IntervalRecord& record, doubl
   sequence.drafts.kv_bytes += reads.kv_bytes;
 }
 
+// Tokens that each of its passes verified: more than it yielded, where the drafts were told.
+double DecodeLedger::verified_of(const Pending& pending) {
+  const Sequence& sequence = *pending.sequence;
+  if (sequence.started || !sequence.known.draft_tokens) return pending.tokens / pending.passes;
+  return 1 + static_cast<double>(*sequence.known.draft_tokens) / pending.passes;
+}
+
+// The drafts of an answer that was not streamed: steps of their own for the part `alone` of the time, and else beside
+// the drafts of `beside` others.
+void DecodeLedger::bill_unseen_drafts(const Pending& pending, IntervalRecord& record, double alone, double beside) {
+  if (!pending.sequence->known.draft_tokens) return;
+  const auto drafts = static_cast<double>(*pending.sequence->known.draft_tokens);
+  drafts_told_ += drafts;
+  drafted_passes_ += pending.passes;
+  if (draft_geometry_ == nullptr || !record.bytes_known) return;
+  const WeightBytes step = draft_geometry_->weight_bytes(1);
+  const double marginal =
+      draft_geometry_->weight_bytes(beside + 1).experts - draft_geometry_->weight_bytes(beside).experts;
+  record.weights.dense += drafts * alone * step.dense;
+  record.weights.experts += drafts * (alone * step.experts + (1 - alone) * marginal);
+  record.kv_bytes += drafts * draft_geometry_->kv_bytes(record.context_sum / record.tokens);
+}
+
 // The number of drafts is known: what was billed becomes that.
 void DecodeLedger::correct_drafts(Sequence& sequence) {
   const DecodeSequence::Sums& sums = sequence.sums;

@@ -30,9 +30,13 @@ void DecodeLedger::hide_unseen(Sequence& sequence, LineTime at) {
   sequence.settled = 1;
   sink_.on_first_tokens(at, 1);
   double passes = total - 1;
+  // A pass yields its accepted drafts and one token more; the first token is the prefill's.
   const double accepted = static_cast<double>(sequence.known.draft_tokens_accepted.value_or(0));
-  if (accepted < passes) passes -= accepted;
-  sequence.known.draft_tokens.reset();  // they are accounted for
+  if (accepted < passes) {
+    passes -= accepted;
+  } else {
+    sequence.known.draft_tokens.reset();
+  }
   if (total > 1) hide(sequence, sequence.requested, at, total - 1, passes, TokenSource::kExactFinal);
 }
 
@@ -127,11 +131,13 @@ void DecodeLedger::bill_hidden(const Pending& pending) {
   record.busy_seconds = record.sequence_seconds * own;
   if (geometry_ != nullptr && pending.passes > 0) {
     const double tokens = pending.tokens / pending.passes;  // of a pass
-    const double marginal = geometry_->weight_bytes(beside + tokens).experts - geometry_->weight_bytes(beside).experts;
+    const double verified = verified_of(pending);
+    const double marginal =
+        geometry_->weight_bytes((beside + 1) * verified).experts - geometry_->weight_bytes(beside * verified).experts;
     record.bytes_known = true;
     record.weights.dense = record.passes * geometry_->dense_bytes;
     record.weights.experts =
-        record.passes * geometry_->weight_bytes(tokens).experts + pending.passes * (1 - alone) * marginal;
+        record.passes * geometry_->weight_bytes(verified).experts + pending.passes * (1 - alone) * marginal;
     record.kv_bytes =
         geometry_->kv_bytes_sum(pending.sequence->prompt_tokens + pending.sequence->settled, pending.tokens) / tokens;
   }
@@ -140,6 +146,7 @@ void DecodeLedger::bill_hidden(const Pending& pending) {
     steps->add(pending.b, -1);
   }
   book(*pending.sequence, record, pending.passes);
+  if (!pending.sequence->started) bill_unseen_drafts(pending, record, alone, beside);
   sink_.on_correction(record);
 }
 

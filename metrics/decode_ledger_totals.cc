@@ -34,8 +34,10 @@ void DecodeLedger::close(Sequence& sequence) {
   const bool confirmed = sequence.known.tokens && sequence.whole;
   const double missing = confirmed ? static_cast<double>(*sequence.known.tokens) - sequence.counted : 0;
   if (missing != 0) correct_total(sequence, missing);
-  if (confirmed) correct_accepted(sequence);
-  if (confirmed) correct_drafts(sequence);
+  if (confirmed && sequence.started) {
+    correct_accepted(sequence);
+    correct_drafts(sequence);
+  }
   keep_undecided(sequence);
   if (sequence.estimated != 0 || missing != 0) {
     sink_.on_source(confirmed ? TokenSource::kExactFinal : TokenSource::kEstimated, sequence.estimated + missing,

@@ -198,3 +198,48 @@ TEST_CASE("the only sequence goes on while its client does not read") {
   CHECK(bench.log.exits[DecodeExit::kOvertaken] == 0);
   CHECK(bench.log.output_tokens == 23);
 }
+
+TEST_CASE("drafts told of an answer that was not streamed: fewer passes, more experts, and the reads of who drafts") {
+  Geometry draft;
+  draft.dense_bytes = 10;
+  draft.kv_groups = {{1, 1, 0}};
+  // Five passes made 21 tokens: 15 of 20 drafts were accepted.
+  const SequenceTotal told{.tokens = 21, .draft_tokens = 20, .draft_tokens_accepted = 15};
+
+  SECTION("alone it has passes of its own") {
+    Bench bench;
+    bench.ledger.set_draft_geometry(std::make_shared<Geometry>(draft));
+    bench.begin(2, 1000, 50, false);
+    bench.end(2, 2000, told);
+    bench.ledger.finish();
+    CHECK(bench.log.output_tokens == 21);
+    CHECK(bench.log.passes == Approx(5));
+    CHECK(bench.ledger.speculates());
+    // Its contexts: 51 … 70, a quarter of them; each draft read one, too.
+    const double own = 5 * (100 + experts(1 + 20 / 5.0)) + 5 * 60.5;
+    CHECK(bench.log.bytes == Approx(own + 20 * (10 + 60.5)));
+  }
+  SECTION("beside a stream it has none") {
+    const auto bytes = [&](bool hidden) {
+      Bench bench;
+      bench.ledger.set_draft_geometry(std::make_shared<Geometry>(draft));
+      bench.begin(1, 0, 10);
+      bench.stream(1, 100, 101, 10);
+      bench.end(1, 1101, {.tokens = 101, .draft_tokens = 100, .draft_tokens_accepted = 0});
+      if (hidden) bench.begin(2, 0, 50, false);
+      if (hidden) bench.end(2, 1050, told);
+      bench.ledger.finish();
+      CHECK(bench.log.passes == Approx(100));
+      return bench.log.bytes;
+    };
+    const double own = 5 * (experts(2 * (1 + 20 / 5.0)) - experts(1 + 20 / 5.0)) + 5 * 60.5;
+    CHECK(bytes(true) - bytes(false) == Approx(own + 20 * 60.5));
+  }
+  SECTION("more accepted than there were tokens is not believed") {
+    Bench bench;
+    bench.begin(2, 1000, 50, false);
+    bench.end(2, 2000, {.tokens = 21, .draft_tokens = 40, .draft_tokens_accepted = 30});
+    bench.ledger.finish();
+    CHECK(bench.log.passes == Approx(20));
+  }
+}
