@@ -31,6 +31,9 @@ struct ChoiceFacts {
   std::uint32_t logprobs = 0;  // logprob entries on this frame
   // Output tokens of this choice so far, by the server's own count.
   std::optional<std::uint64_t> cumulative;
+  // Where a whole answer is a list, its items say for themselves how many tokens were drafted for them.
+  std::optional<std::uint64_t> draft_tokens = {};
+  std::optional<std::uint64_t> draft_tokens_accepted = {};
 };
 
 // Whose tokens a total that stands beside no choice counts.
@@ -120,6 +123,8 @@ struct RequestFacts {
   std::uint32_t prompts = 1;
   // Sequences that the answer will have: prompts × choices of each.
   std::uint32_t sequences = 1;
+  // More of them are decoded than the answer will have: beam search, best_of.
+  bool hidden_choices = false;
 };
 
 }  // namespace rooflined::tap

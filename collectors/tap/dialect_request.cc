@@ -116,6 +116,8 @@ struct Fields {
   Messages messages;
   std::uint64_t choices = 1;
   std::uint64_t other_characters = 0;  // of texts around the prompt
+  std::uint64_t candidates = 1;        // of which `choices` are sent
+  bool beams = false;
   std::optional<std::uint64_t> tokens_max;
   bool generation_prompt = true;
 };
@@ -139,6 +141,17 @@ bool read_prompt_field(std::string_view key, JsonValue& value, Fields& fields) {
   return true;
 }
 
+// Each option's name, wherever it stands: TGI's are in an object of their own.
+void read_candidates(std::string_view key, JsonValue& value, Fields& fields) {
+  if (key == "best_of") {
+    fields.candidates = json_count(value).value_or(1);
+  } else if (key == "use_beam_search") {
+    fields.beams = json_bool(value).value_or(false);
+  } else if (key == "beam_width" || key == "num_beams") {
+    fields.beams = json_count(value).value_or(1) > 1;
+  }
+}
+
 void read_option(std::string_view key, JsonValue& value, Fields& fields, RequestFacts& facts) {
   if (key == "stream") {
     facts.streamed = json_bool(value).value_or(facts.streamed);
@@ -152,10 +165,13 @@ void read_option(std::string_view key, JsonValue& value, Fields& fields, Request
     fields.generation_prompt = json_bool(value).value_or(true);
   } else if (key == "format") {
     facts.constrained = starts_with(value, '{') || !json_raw_string(value).value_or(std::string_view{}).empty();
-  } else if (key == "sampling_params") {
+  } else if (key == "sampling_params" || key == "parameters") {
     json_each_field_of(value, [&](std::string_view name, JsonValue& field) {
-      if (name == "n") fields.choices = json_count(field).value_or(1);
+      if (name == "n" && key == "sampling_params") fields.choices = json_count(field).value_or(1);
+      read_candidates(name, field, fields);
     });
+  } else {
+    read_candidates(key, value, fields);
   }
 }
 
@@ -182,6 +198,7 @@ RequestFacts read_request_body(JsonFrame& frame, bool streamed) {
   facts.prompts = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(prompts, 1, kSequencesMax));
   const std::uint64_t sequences = facts.prompts * std::clamp<std::uint64_t>(fields.choices, 1, kSequencesMax);
   facts.sequences = static_cast<std::uint32_t>(std::min(sequences, kSequencesMax));
+  facts.hidden_choices = fields.beams || fields.candidates > fields.choices;
   return facts;
 }
 

@@ -179,6 +179,9 @@ Reading DialectReader::read_document(std::string_view text, std::size_t readable
         *added = choice;
         // Items that do not say which they are stand in their order.
         if (taken) added->index = place;
+        if (facts_.choices.size() > 1) continue;
+        added->draft_tokens = facts_.draft_tokens;
+        added->draft_tokens_accepted = facts_.draft_tokens_accepted;
       }
       if (facts_.prompt_tokens) sum.prompt_tokens = sum.prompt_tokens.value_or(0) + *facts_.prompt_tokens;
       sum.family = facts_.family;

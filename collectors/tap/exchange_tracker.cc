@@ -76,6 +76,7 @@ void Exchange::request_complete(LineTime at) {
     if (facts) {
       request_facts_ = *facts;
       tentative_ = dialect_->loads_without_prompt && facts->empty_prompt && !begun_;
+      if (facts->hidden_choices) context_.counters.count(ParseError::kHiddenChoices);
     } else {
       context_.counters.count(ParseError::kJson);
     }
@@ -244,6 +245,10 @@ void Exchange::apply_document() {
     if (sequence == nullptr) continue;
     sequence->characters += choice.characters;
     if (choice.cumulative && *choice.cumulative <= kSequenceTokensMax) sequence->total = choice.cumulative;
+    if (choice.draft_tokens) {
+      sequence->draft_tokens = choice.draft_tokens;
+      sequence->draft_tokens_accepted = choice.draft_tokens_accepted;
+    }
     sequence->finished_at = now_;
   }
   apply_totals(facts);

@@ -32,6 +32,8 @@ std::string_view parse_error_name(ParseError error) {
       return "too_many_sequences";
     case ParseError::kImplausible:
       return "implausible";
+    case ParseError::kHiddenChoices:
+      return "hidden_choices";
     case ParseError::kCount:
       break;
   }

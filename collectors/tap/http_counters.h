@@ -43,6 +43,7 @@ enum class ParseError : std::uint8_t {
   kTooManyRequests,   // pipelined, unanswered: let go
   kTooManySequences,  // choices of one exchange
   kImplausible,       // a counter that jumps further than any server could generate
+  kHiddenChoices,     // beams, or candidates of which the best is sent: their cache is read, and not seen
   kCount,
 };
 
