@@ -66,6 +66,7 @@ void Deploys::follow(const Targets::Running& one, LineTime now) {
   attached.up = one.up;
   attached.gpu = one.gpu;
   const bool fresh = attached.history == nullptr;
+  if (fresh) attached.since = now;
   if (fresh || attached.model != one.model) attach(one, attached, now);
   History& history = *attached.history;
   server::DeployHistory& deploys = history.deploys;
@@ -210,10 +211,13 @@ Deploys::History& Deploys::add(const DeployKey& key, std::uint64_t generation, L
   return histories_.back();
 }
 
-// A slice is taken once everything in it has settled, in all engines on the same memory.
+// A slice is taken once everything in it has settled, in all engines on the same memory. Those from before a target was
+// shown, beside the one whose place it takes, are of neither.
 void Deploys::take_slices(std::vector<Targets::Running>& running) {
   LineTime settled = LineTime::max();
   for (const Targets::Running& one : running) settled = std::min(settled, one.books->settled_until());
+  const std::vector<Targets::Unshown> unshown = targets_.unshown();
+  for (const Targets::Unshown& one : unshown) settled = std::min(settled, one.books->settled_until());
   std::vector<std::vector<DeploySlice>> slices(running.size());
   for (std::size_t i = 0; i < running.size(); ++i) {
     std::vector<const TimeSpans*> others;
@@ -221,11 +225,17 @@ void Deploys::take_slices(std::vector<Targets::Running>& running) {
       const bool beside = j != i && !running[j].proxy && running[j].gpu == running[i].gpu;
       if (beside) others.push_back(&running[j].books->slices().decoding());
     }
+    for (const Targets::Unshown& one : unshown) {
+      if (one.gpu == running[i].gpu) others.push_back(&one.books->slices().decoding());
+    }
     slices[i] = running[i].books->slices().take_until(settled, others);
   }
   for (std::size_t i = 0; i < running.size(); ++i) {
     const auto attached = attached_.find(running[i].endpoint);
     if (attached == attached_.end() || attached->second.history == nullptr || running[i].sampled) continue;
+    std::erase_if(slices[i], [since = attached->second.since](const DeploySlice& slice) {
+      return LineTime(slice.index * DeploySlices::kSpan) < since;
+    });
     attached->second.history->deploys.add(slices[i], running[i].books->slices().decoding());
     if (!slices[i].empty()) save_by(now_ + kSaveEvery);
   }

@@ -69,6 +69,7 @@ class Deploys {
   // What was seen of a target when it was looked at last.
   struct Attached {
     History* history = nullptr;
+    LineTime since;  // it is shown
     std::string name;
     std::string server;
     std::string model;

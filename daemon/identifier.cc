@@ -294,7 +294,21 @@ void Identifier::find_children() {
   }
 }
 
+// In a rolling update the old server still answered when the new one was found.
+void Identifier::find_overlapped() {
+  std::vector<Endpoint> recent;
+  {
+    const std::lock_guard lock(mutex_);
+    const MonotonicTime since = monotonic_now() - Targets::kOverlapMax - kWatchEvery;
+    for (const auto& [endpoint, watched] : watched_) {
+      if (watched.asked_at > since) recent.push_back(endpoint);
+    }
+  }
+  for (const Endpoint& endpoint : recent) find_moved(endpoint);
+}
+
 void Identifier::watch() {
+  find_overlapped();
   const Listeners listeners = Listeners::read();
   const std::lock_guard lock(mutex_);
   for (auto& [endpoint, watched] : watched_) {

@@ -74,6 +74,7 @@ class Identifier {
   void watch();
   void find_children();
   void find_moved(const Endpoint& endpoint);
+  void find_overlapped();
   std::optional<server::ServerIdentity> ask_server(const config::Config& config, const Question& question,
                                                    bool& answered) const;
   TargetFacts find_facts(const config::Config& config, const Question& question, bool& answered) const;

@@ -227,8 +227,8 @@ void Targets::advance_to(LineTime now, const std::map<Endpoint, LineTime>& held_
     target.books->advance_to(until);
     for (const Retired& retired : target.retired) retired.books->advance_to(until);
     if (!target.retired.empty()) forget_retired(target, now);
-    if (target.name.empty() && !target.superseded && (target.asked || now - target.began > options_.identity_wait))
-      name(target);
+    const bool known = target.asked || now - target.began > options_.identity_wait;
+    if (target.name.empty() && !target.superseded && known && !may_succeed(target)) name(target);
     const Duration forget_after = parents_.contains(target.endpoint.port) ? Duration{0} : options_.forget_after;
     const bool over = target.superseded || (target.gone_since && now - *target.gone_since > forget_after);
     const bool forgotten = over && target.books->exchanges_in_flight() == 0 && target.retired.empty();
@@ -257,15 +257,29 @@ std::uint16_t Targets::port_of(const Target& target) const {
   return parent == parents_.end() ? target.endpoint.port : parent->second;
 }
 
+bool Targets::same_kind(const Target& one, const Target& other) const {
+  const bool other_model = other.model != kUnknownModel && one.model != kUnknownModel && other.model != one.model;
+  return &one != &other && port_of(other) == port_of(one) && other.family == one.family && !other_model;
+}
+
 // A server of the same kind that is gone from another address: a new container, or a new child, in its place.
 Targets::Target* Targets::predecessor_of(const Target& target) const {
   for (const auto& [endpoint, other] : targets_) {
-    const bool same = port_of(*other) == port_of(target) && other->family == target.family;
-    const bool other_model =
-        other->model != kUnknownModel && target.model != kUnknownModel && other->model != target.model;
-    if (other.get() != &target && same && !other_model && other->gone_since && !other->name.empty()) return other.get();
+    if (same_kind(target, *other) && other->gone_since && !other->name.empty()) return other.get();
   }
   return nullptr;
+}
+
+// A new server beside one of the same kind that has run for a while, as in a rolling update: in a moment that one is
+// gone, and this one bears its name; or there are two.
+bool Targets::may_succeed(const Target& target) const {
+  constexpr Duration kKnownFor = std::chrono::seconds(15);
+  if (now_ - target.began > kOverlapMax || predecessor_of(target) != nullptr) return false;
+  return std::any_of(targets_.begin(), targets_.end(), [&](const auto& entry) {
+    const Target& other = *entry.second;
+    return same_kind(target, other) && !other.name.empty() && !other.is_proxy() &&
+           target.began - other.began > kKnownFor;
+  });
 }
 
 void Targets::name(Target& target) {

@@ -56,6 +56,9 @@ struct TargetFacts {
 
 class Targets final : public ProxySink {
  public:
+  // For so long the old and the new server of a rolling update may answer side by side and are one target.
+  static constexpr Duration kOverlapMax = std::chrono::seconds(45);
+
   struct Options {
     std::vector<WindowSpan> windows;
     std::optional<WindowSpan> live;  // the live page's own
@@ -151,6 +154,13 @@ class Targets final : public ProxySink {
     EngineBooks* books;
   };
   std::vector<Running> running();
+  // Engines that are not shown, and may read the memory all the same: one that has no name yet, or one whose name
+  // another address bears by now.
+  struct Unshown {
+    bool gpu;
+    EngineBooks* books;
+  };
+  std::vector<Unshown> unshown();
 
   // For a finished replay.
   struct View {
@@ -210,7 +220,9 @@ class Targets final : public ProxySink {
   void forget_retired(Target& target, LineTime now);
   Target* find_or_add(const Endpoint& endpoint, ServerFamily family, LineTime now);
   void name(Target& target);
+  bool same_kind(const Target& one, const Target& other) const;
   Target* predecessor_of(const Target& target) const;
+  bool may_succeed(const Target& target) const;
   std::uint16_t port_of(const Target& target) const;
   TargetSettings settings_of(std::uint16_t port) const;
   Device device_of(const Target& target) const;

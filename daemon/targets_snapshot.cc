@@ -217,6 +217,15 @@ std::vector<Targets::Running> Targets::running() {
   return all;
 }
 
+std::vector<Targets::Unshown> Targets::unshown() {
+  std::vector<Unshown> all;
+  for (const auto& [endpoint, target] : targets_) {
+    if (!target->name.empty() || target->is_proxy()) continue;
+    all.push_back(Unshown{device_of(*target) == Device::kGpu, target->books.get()});
+  }
+  return all;
+}
+
 std::vector<Targets::View> Targets::views(std::optional<BytesPerSecond> ceiling) const {
   std::vector<View> views;
   for (const auto& [endpoint, target] : targets_) {

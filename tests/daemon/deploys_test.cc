@@ -142,6 +142,31 @@ TEST_CASE("a new container is a deploy of the same target, and goes on with its 
   CHECK(bench.current(endpoint(8000, 2)).mbu->ratio == Approx(0.8).epsilon(0.01));
 }
 
+TEST_CASE("a rolling update in which both servers answer for a while is one deploy of one target") {
+  Bench bench;
+  const Endpoint old_one = endpoint(8000, 1);
+  const Endpoint new_one = endpoint(8000, 2);
+  bench.find(old_one, facts_of("b1"));
+  bench.decode(800, {old_one});
+  bench.decode(1, {new_one});
+  bench.targets.learn(new_one, facts_of("b2"));
+  const std::size_t before = bench.deploys->kept().front().state.slices.size();
+  bench.decode(25, {old_one, new_one}, 300);  // they share the memory
+  CHECK(bench.current(old_one).generation == 1);
+  bench.targets.set_up(old_one, false, at_ms(bench.now_ms));
+  bench.decode(200, {new_one}, 125);
+  CHECK(bench.targets.snapshots(std::nullopt).size() == 1);
+  const auto kept = bench.deploys->kept();
+  REQUIRE(kept.size() == 1);
+  CHECK(kept.front().state.baselines.back().slices.size() <= before + 1);  // none of the time that they shared
+  const DeploySnapshot deploy = bench.current(new_one);
+  CHECK(deploy.generation == 2);
+  CHECK(deploy.cause == "version");
+  CHECK(bench.seen("llama.cpp-8000") == std::array<std::uint64_t, 6>{0, 1, 0, 0, 0, 0});
+  REQUIRE(deploy.mbu);
+  CHECK(deploy.mbu->ratio == Approx(0.8).epsilon(0.01));
+}
+
 TEST_CASE("two servers of one kind side by side have a history each") {
   Bench bench;
   bench.find(endpoint(8000, 1), facts_of("b1"));

@@ -201,6 +201,34 @@ TEST_CASE("a server of the same kind in the place of one that is gone bears its 
   CHECK(running[0].endpoint == endpoint(8000, 2));
 }
 
+TEST_CASE("a new server beside one of the same kind waits until it is known whether it takes its place") {
+  Bench bench;
+  bench.exchange(1, endpoint(8000, 1), 0, ServerFamily::kVllm);
+  bench.targets.advance_to(at_ms(20'000));
+  bench.exchange(2, endpoint(8000, 2), 20'000, ServerFamily::kVllm);
+  bench.exchange(3, endpoint(8001, 2), 20'000, ServerFamily::kVllm);  // on a port of its own
+  for (double ms = 21e3; ms < 50e3; ms += 1e3) bench.targets.advance_to(at_ms(ms));
+  CHECK(bench.targets.snapshots(std::nullopt).size() == 2);
+  CHECK(bench.targets.unshown().size() == 1);
+  SECTION("the old one is gone") {
+    bench.targets.set_up(endpoint(8000, 1), false, at_ms(50e3));
+    bench.targets.advance_to(at_ms(50e3));
+    const auto snapshots = bench.targets.snapshots(std::nullopt);
+    REQUIRE(snapshots.size() == 2);
+    CHECK(snapshots[0].target == "vllm-8000");
+    CHECK(snapshots[0].up);
+    CHECK(snapshots[0].output_tokens == 2);
+    CHECK(bench.targets.running()[0].endpoint == endpoint(8000, 2));
+  }
+  SECTION("both stay") {
+    bench.targets.advance_to(at_ms(66e3));
+    const auto snapshots = bench.targets.snapshots(std::nullopt);
+    REQUIRE(snapshots.size() == 3);
+    CHECK(snapshots[1].target == "vllm-8000-2");
+    CHECK(snapshots[1].output_tokens == 2);
+  }
+}
+
 TEST_CASE("a server that refused a connection was started anew once it answers") {
   Bench bench;
   const Endpoint server = endpoint(8000);
