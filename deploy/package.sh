@@ -13,8 +13,8 @@ usage: deploy/package.sh [--tarball] [--help]
 Installs what the build needs (as root), builds the preset `package`, and writes rooflined_VERSION_ARCH.deb to
 build/package/packages. The package is for the Debian release that it was built on, since it uses that release's libraries.
 
-  --tarball   also write rooflined-VERSION-ARCH.tar.gz: the programs with their libraries, the unit and the documents, for any
-              distribution with a C library at least as new as this one's
+  --tarball   also write rooflined-VERSION-linux-ARCH.tar.gz (deploy/tarball.sh): the programs with their libraries, the unit
+              and the documents, for any distribution with a C library at least as new as this one's
 HELP
 }
 
@@ -28,7 +28,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-install_missing "${packages_build[@]}" dpkg-dev file
+install_missing "${packages_build[@]}" "${packages_package[@]}"
 cd "$root"
 launcher=()
 if command -v ccache >/dev/null; then launcher+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi

@@ -10,6 +10,9 @@ packages_build=(
   libcpp-httplib-dev prometheus-cpp-dev catch2 libbenchmark-dev
 )
 
+# What deploy/package.sh calls besides.
+packages_package=(dpkg-dev file binutils patchelf)
+
 # What the tests call besides. Prometheus is not here: see unpack_package().
 packages_test=(binutils curl)
 
