@@ -1,5 +1,5 @@
-# The Debian package and the tarball, by CPack: `cmake --preset package && cmake --build --preset package && cpack --preset package`
-# (deploy/package.sh does that, checks the result with lintian, and builds for AArch64 with --arm).
+# The Debian package, by CPack: `cmake --preset package && cmake --build --preset package && (cd build/package && cpack)`
+# (deploy/package.sh does that; it also makes the tarball and the package for arm64).
 set(CPACK_PACKAGE_NAME rooflined)
 set(CPACK_PACKAGE_VENDOR "the rooflined authors")
 set(CPACK_PACKAGE_CONTACT "the rooflined authors <maintainers@rooflined.example>")

@@ -20,6 +20,10 @@ packages_test=(binutils curl)
 # one of Debian 12. Elsewhere those two checks are skipped, and say so.
 packages_lint=(clang-format-14 clang-tidy-14)
 
+# What deploy/package.sh --arm calls instead of this machine's compiler, and install_arm64_libraries() takes from the other
+# architecture.
+packages_cross=(cmake ninja-build pkg-config python3 g++-aarch64-linux-gnu qemu-user dpkg-dev file binutils)
+
 # Builds the bandwidth kernels for AArch64 and runs them (tests/run.sh --arm); the library of that processor comes by
 # unpack_arm64_package().
 packages_arm=(g++-aarch64-linux-gnu qemu-user)
@@ -81,6 +85,22 @@ unpack_arm64_package() {
   : > "$directory/apt/status"
   (cd "$directory" && apt-get "${apt[@]}" update && apt-get "${apt[@]}" download "$name" && dpkg-deb -x "$name"_*.deb . &&
     rm -rf "$name"_*.deb apt)
+}
+
+# The libraries of packages_build for arm64, beside those of this system; headers alone are the same for both. Some cannot
+# lie beside their amd64 package, which apt then removes: for a container.
+install_arm64_libraries() {
+  local name names=()
+  dpkg --add-architecture arm64
+  packages_lists_fresh=
+  apt_update_once
+  for name in "${packages_build[@]}"; do
+    case $name in
+      cmake | ninja-build | g++ | pkg-config | python3) ;;
+      *) if apt-cache show "$name:arm64" >/dev/null 2>&1; then names+=("$name:arm64"); else names+=("$name"); fi ;;
+    esac
+  done
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -q -o Dpkg::Use-Pty=0 --no-install-recommends "${names[@]}"
 }
 
 # unpack_npm DIR NAME@VERSION…: packages of npm under DIR/node_modules, their scripts not run.
