@@ -1,12 +1,16 @@
 #include "metrics/export/channel.h"
 
+#include "metrics/base/log.h"
+
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 
 namespace rooflined::metrics_export {
 
@@ -84,15 +88,6 @@ class TlsChannel : public Channel {
   std::unique_ptr<SSL, SslDeleter> ssl_;
 };
 
-class TlsChannels : public ChannelFactory {
- public:
-  explicit TlsChannels(std::unique_ptr<SSL_CTX, SslDeleter> context) : context_(std::move(context)) {}
-  std::unique_ptr<Channel> make(int fd) override { return std::make_unique<TlsChannel>(context_.get(), fd); }
-
- private:
-  std::unique_ptr<SSL_CTX, SslDeleter> context_;
-};
-
 std::string last_tls_error() {
   std::array<char, 256> text{};
   const unsigned long code = ERR_peek_last_error();
@@ -101,6 +96,77 @@ std::string last_tls_error() {
   return text.data();
 }
 
+using TlsContext = std::unique_ptr<SSL_CTX, SslDeleter>;
+
+struct TlsFiles {
+  std::string certificate;
+  std::string key;
+};
+
+Result<TlsContext> read_tls_files(const TlsFiles& files) {
+  ERR_clear_error();
+  TlsContext context(SSL_CTX_new(TLS_server_method()));
+  if (context == nullptr) return Error{ErrorCode::kIo, "TLS", last_tls_error()};
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  // A write that is tried again may come from a buffer that has moved; renegotiation would be free CPU for an attacker.
+  SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
+  if (SSL_CTX_use_certificate_chain_file(context.get(), files.certificate.c_str()) != 1) {
+    return Error{ErrorCode::kInvalid, "tls_certificate " + files.certificate, last_tls_error()};
+  }
+  if (SSL_CTX_use_PrivateKey_file(context.get(), files.key.c_str(), SSL_FILETYPE_PEM) != 1 ||
+      SSL_CTX_check_private_key(context.get()) != 1) {
+    return Error{ErrorCode::kInvalid, "tls_key " + files.key, last_tls_error()};
+  }
+  return context;
+}
+
+// What changes when a file is written, replaced, or reached by another link.
+using FileStamp = std::array<std::int64_t, 5>;
+
+FileStamp stamp_of(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return {static_cast<std::int64_t>(status.st_dev), static_cast<std::int64_t>(status.st_ino), status.st_size,
+          status.st_ctim.tv_sec, status.st_ctim.tv_nsec};
+}
+
+// Renewed certificates are taken with the next connection: two stat() calls, small beside the handshake that follows.
+class TlsChannels : public ChannelFactory {
+ public:
+  explicit TlsChannels(TlsFiles files) : files_(std::move(files)) {}
+
+  Status read_files() {
+    // Before the files are read: a change meanwhile is seen next time.
+    seen_ = stamps();
+    auto context = read_tls_files(files_);
+    if (!context) return context.error();
+    context_ = std::move(context).value();
+    return ok_status();
+  }
+
+  std::unique_ptr<Channel> make(int fd) override {
+    if (stamps() != seen_) read_again();
+    return std::make_unique<TlsChannel>(context_.get(), fd);
+  }
+
+ private:
+  std::array<FileStamp, 2> stamps() const { return {stamp_of(files_.certificate), stamp_of(files_.key)}; }
+
+  // A pair that does not fit is usually one half of a renewal: the other half changes a stamp again.
+  void read_again() {
+    if (const Status read = read_files(); read) {
+      log::info("took the changed tls_certificate {}", files_.certificate);
+    } else {
+      log::warning("{}; the certificate read before stays in use", read.error().message());
+    }
+  }
+
+  TlsFiles files_;
+  std::array<FileStamp, 2> seen_{};
+  TlsContext context_;  // connections hold it as long as they need it
+};
+
 }  // namespace
 
 std::unique_ptr<ChannelFactory> plain_channels() {
@@ -108,21 +174,9 @@ std::unique_ptr<ChannelFactory> plain_channels() {
 }
 
 Result<std::unique_ptr<ChannelFactory>> tls_channels(const std::string& certificate, const std::string& key) {
-  ERR_clear_error();
-  std::unique_ptr<SSL_CTX, SslDeleter> context(SSL_CTX_new(TLS_server_method()));
-  if (context == nullptr) return Error{ErrorCode::kIo, "TLS", last_tls_error()};
-  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
-  // A write that is tried again may come from a buffer that has moved; renegotiation would be free CPU for an attacker.
-  SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
-  if (SSL_CTX_use_certificate_chain_file(context.get(), certificate.c_str()) != 1) {
-    return Error{ErrorCode::kInvalid, "tls_certificate " + certificate, last_tls_error()};
-  }
-  if (SSL_CTX_use_PrivateKey_file(context.get(), key.c_str(), SSL_FILETYPE_PEM) != 1 ||
-      SSL_CTX_check_private_key(context.get()) != 1) {
-    return Error{ErrorCode::kInvalid, "tls_key " + key, last_tls_error()};
-  }
-  return std::unique_ptr<ChannelFactory>(std::make_unique<TlsChannels>(std::move(context)));
+  auto channels = std::make_unique<TlsChannels>(TlsFiles{certificate, key});
+  if (const Status read = channels->read_files(); !read) return read.error();
+  return std::unique_ptr<ChannelFactory>(std::move(channels));
 }
 
 }  // namespace rooflined::metrics_export

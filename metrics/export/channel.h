@@ -34,7 +34,8 @@ class ChannelFactory {
 };
 
 std::unique_ptr<ChannelFactory> plain_channels();
-// TLS 1.2 and above with the certificate chain and the key in these PEM files.
+// TLS 1.2 and above with the certificate chain and the key in these PEM files. Files that change are read again with
+// the next connection; while they cannot be used, the pair read before stays in use.
 Result<std::unique_ptr<ChannelFactory>> tls_channels(const std::string& certificate, const std::string& key);
 
 }  // namespace rooflined::metrics_export

@@ -8,13 +8,17 @@
 #include "tests/metrics/export/self_signed.h"
 #include "tests/metrics/export/test_client.h"
 #include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
 
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -37,6 +41,11 @@ SnapshotSource sample_source() {
 }
 
 const char* const kGet = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 std::size_t open_fds() {
   std::size_t count = 0;
@@ -227,6 +236,42 @@ TEST_CASE("TLS: a scrape, and a client that speaks plain HTTP") {
     client.send(kGet);
     CHECK(client.response().find("rooflined_mbu_ratio{") != std::string::npos);
   }
+}
+
+TEST_CASE("TLS: a renewed certificate is taken without a restart, half a renewal is not") {
+  const SelfSigned old_pair;
+  const SelfSigned new_pair;
+  const TemporaryFolder folder;
+  MetricsServer::Options options = quick_options();
+  options.tls_certificate = folder.path() + "/certificate.pem";
+  options.tls_key = folder.path() + "/key.pem";
+  // As a renewal does it: a new file takes the name of the old one.
+  const auto put = [](const std::string& from, const std::string& to) {
+    std::filesystem::copy_file(from, to + ".new");
+    std::filesystem::rename(to + ".new", to);
+  };
+  put(old_pair.certificate_path(), options.tls_certificate);
+  put(old_pair.key_path(), options.tls_key);
+  MetricsServer server(options, sample_source());
+  REQUIRE(server.start().ok());
+  const auto shown = [&server] {
+    TestClient client(server.port());
+    REQUIRE(client.start_tls());
+    client.send(kGet);
+    CHECK(client.response().starts_with("HTTP/1.1 200"));
+    return client.certificate();
+  };
+  TestClient kept(server.port());
+  REQUIRE(kept.start_tls());
+  CHECK(shown() == text_of(old_pair.certificate_path()));
+  put(new_pair.certificate_path(), options.tls_certificate);
+  CHECK(shown() == text_of(old_pair.certificate_path()));
+  put(new_pair.key_path(), options.tls_key);
+  CHECK(shown() == text_of(new_pair.certificate_path()));
+  std::filesystem::remove(options.tls_key);
+  CHECK(shown() == text_of(new_pair.certificate_path()));
+  kept.send(kGet);
+  CHECK(kept.response().starts_with("HTTP/1.1 200"));
 }
 
 TEST_CASE("TLS files that are missing or do not fit together are named") {

@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <openssl/bio.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -46,6 +48,18 @@ bool TestClient::start_tls() {
   tls_->ssl = SSL_new(tls_->context);
   SSL_set_fd(tls_->ssl, fd_);
   return SSL_connect(tls_->ssl) == 1;
+}
+
+std::string TestClient::certificate() const {
+  X509* shown = SSL_get1_peer_certificate(tls_->ssl);
+  BIO* memory = BIO_new(BIO_s_mem());
+  PEM_write_bio_X509(memory, shown);
+  char* text = nullptr;
+  const long size = BIO_get_mem_data(memory, &text);
+  std::string pem(text, static_cast<std::size_t>(size));
+  BIO_free(memory);
+  X509_free(shown);
+  return pem;
 }
 
 void TestClient::send(const std::string& bytes) {

@@ -17,6 +17,8 @@ class TestClient {
 
   // False if the handshake fails. No certificate is checked.
   bool start_tls();
+  // The certificate that the server showed, as PEM.
+  std::string certificate() const;
   // Gives up silently once the server has closed.
   void send(const std::string& bytes);
   // Head and body of the next response with a Content-Length; what came until then if the server closed.
