@@ -7,24 +7,17 @@ counted before and after each change, whether the capture is on all interfaces o
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
 import time
 
+import namespaces
+from namespaces import inside, ip
 from processes import Processes, free_ports, require, require_packet_sockets, skip
 
 SERVER, CLIENT = f"rl-server-{os.getpid()}", f"rl-client-{os.getpid()}"
 ADDRESS = "10.213.77.1"
-
-
-def ip(*arguments):
-    subprocess.run(["ip", *arguments], check=True, stdout=subprocess.DEVNULL)
-
-
-def inside(namespace, *command):
-    return ["ip", "netns", "exec", namespace, *[str(part) for part in command]]
 
 
 def add_pair(name):
@@ -54,13 +47,10 @@ class Host:
         self.sent = self.counted()
 
     def page(self, path):
-        fetch = f"import urllib.request as u; print(u.urlopen('http://127.0.0.1:{self.web}/{path}').read().decode())"
-        done = subprocess.run(inside(SERVER, sys.executable, "-c", fetch), capture_output=True, text=True, check=False)
-        return done.stdout if done.returncode == 0 else None
+        return namespaces.page(SERVER, f"http://127.0.0.1:{self.web}/{path}")
 
     def value(self, pattern):
-        found = re.search("^" + pattern + r" (\S+)$", self.page("metrics"), re.M)
-        return float(found[1]) if found else 0.0
+        return namespaces.value(self.page("metrics"), pattern) or 0.0
 
     def counted(self):
         """When nothing more comes."""
@@ -123,17 +113,14 @@ def main():
     if os.geteuid() != 0:
         skip("network namespaces need root")
     try:
-        for namespace in (SERVER, CLIENT):
-            ip("netns", "add", namespace)
-            ip("-n", namespace, "link", "set", "lo", "up")
+        namespaces.add(SERVER, CLIENT)
         add_pair("eth5")
         for interface, changes in (("any", all_interfaces), ("eth7", one_interface)):
             print(interface)
             with tempfile.TemporaryDirectory() as folder, Processes(folder) as running:
                 changes(Host(programs, folder, running, interface))
     finally:
-        for namespace in (SERVER, CLIENT):
-            subprocess.run(["ip", "netns", "del", namespace], check=False, stderr=subprocess.DEVNULL)
+        namespaces.remove(SERVER, CLIENT)
 
 
 if __name__ == "__main__":
