@@ -39,7 +39,7 @@ carry() {
   package=$(dpkg-query -S "$path" 2>/dev/null || dpkg-query -S "$(readlink -f "$path")" 2>/dev/null ||
     dpkg-query -S "/usr$path" 2>/dev/null || dpkg-query -S "${path#/usr}")
   package=${package%%:*}
-  printf '%-24s %-20s %s\n' "$(basename "$path")" "$package" \
+  printf '%-30s %-24s %s\n' "$(basename "$path")" "$package" \
     "$(dpkg-query -W -f='${Version}\n' "$package" | head -n 1)" >>"$stage/lib/rooflined/LIBRARIES"
   install -D -m 644 "/usr/share/doc/$package/copyright" "$stage/share/doc/rooflined/libraries/$package"
 }
@@ -52,12 +52,12 @@ done <"$work/needed"
 
 # DT_RPATH and not DT_RUNPATH: it holds for the libraries that these libraries need, too.
 patchelf --force-rpath --set-rpath '$ORIGIN/../lib/rooflined' "$stage/bin/rooflined" "$stage/bin/rooflined-sim"
-if ldd "$stage/bin/rooflined" "$stage/bin/rooflined-sim" | grep -v "$stage/" |
-  sed -n 's/.* => \(.*\)/\1/p' | while read -r path _; do is_system_library "$(basename "$path")" || echo "$path"; done | grep .; then
-  echo "tarball.sh: these libraries would come from the system" >&2
-  exit 1
-fi
-glibc=$(find "$stage/bin" "$stage/lib" -type f \( -name 'rooflined*' -o -name '*.so*' \) -exec objdump -T {} + 2>/dev/null |
+ldd "$stage/bin/rooflined" "$stage/bin/rooflined-sim" | sed -n 's/.* => \(\/[^ ]*\) (.*/\1/p' | sort -u >"$work/found"
+while read -r path; do
+  case $path in "$stage"/*) continue ;; esac
+  is_system_library "$(basename "$path")" || { echo "tarball.sh: $path would come from the system" >&2; exit 1; }
+done <"$work/found"
+glibc=$(objdump -T "$stage"/bin/* "$stage"/lib/rooflined/*.so* |
   sed -n 's/.*(\{0,1\}GLIBC_\([0-9][0-9.]*\).*/\1/p' | sort -uV | tail -n 1)
 
 mkdir -p "$build/packages"
