@@ -113,6 +113,19 @@ Json to_json(const Deploy& deploy) {
           {"ended", deploy.ended}};
 }
 
+Json to_json(const CharacterRatio::State& ratio) {
+  return {{"characters_per_token", ratio.characters_per_token}, {"texts", ratio.learned}};
+}
+
+Json to_json(const LearnedTokens& learned) {
+  const AnswerEstimate::State& answers = learned.answers;
+  return {{"prompts", to_json(learned.prompts)},
+          {"answers", to_json(answers.ratio)},
+          {"error_of_frames", answers.error_of_frames},
+          {"error_of_text", answers.error_of_text},
+          {"totals", answers.learned}};
+}
+
 Json to_json(const KeptDeploys& kept) {
   const DeployState& state = kept.state;
   Json json = {{"family", kept.key.family},
@@ -123,6 +136,7 @@ Json to_json(const KeptDeploys& kept) {
                {"socket", kept.socket},
                {"current", to_json(state.current)},
                {"first_token_ns", state.first_token ? Json(state.first_token->ns()) : Json(nullptr)},
+               {"learned", to_json(kept.learned)},
                {"slices", slices_text(state.slices)},
                {"past", Json::array()},
                {"baselines", Json::array()}};
@@ -214,6 +228,26 @@ Deploy deploy_from(const Json& json) {
   return deploy;
 }
 
+double number_at(const Json& json, const char* name, double min, double max) {
+  const auto value = json.at(name).get<double>();
+  require(value >= min && value <= max);
+  return value;
+}
+
+CharacterRatio::State ratio_from(const Json& json) {
+  constexpr double kCharactersMax = 1e6;  // of one token
+  return {number_at(json, "characters_per_token", 1 / kCharactersMax, kCharactersMax), count_at(json, "texts")};
+}
+
+LearnedTokens learned_from(const Json& json) {
+  constexpr double kErrorMax = 1e9;
+  LearnedTokens learned;
+  learned.prompts = ratio_from(json.at("prompts"));
+  learned.answers = {ratio_from(json.at("answers")), number_at(json, "error_of_frames", 0, kErrorMax),
+                     number_at(json, "error_of_text", 0, kErrorMax), count_at(json, "totals")};
+  return learned;
+}
+
 KeptDeploys kept_from(const Json& json) {
   KeptDeploys kept;
   kept.key.family = text_at(json, "family");
@@ -225,6 +259,7 @@ KeptDeploys kept_from(const Json& json) {
   kept.key.place = static_cast<std::uint32_t>(place);
   kept.boot_id = text_at(json, "boot_id");
   kept.socket = count_at(json, "socket");
+  if (json.contains("learned")) kept.learned = learned_from(json["learned"]);
   DeployState& state = kept.state;
   state.current = deploy_from(json.at("current"));
   if (!json.at("first_token_ns").is_null()) state.first_token = time_of(json["first_token_ns"]);

@@ -1,7 +1,8 @@
-// What is remembered of deploys across restarts of the daemon: for each target its generations and the slices that
-// later ones are compared with.
+// What is remembered of the targets across restarts of the daemon: for each its generations, the slices that later ones
+// are compared with, and what it taught of the length of tokens.
 //
-//   file:  deploys.json in the state directory {version, targets[{family, model, port, place, boot_id, socket, …}]}
+//   file:  deploys.json in the state directory {version, targets[{family, model, port, place, boot_id, socket, …}]};
+//          files without `learned` are of an earlier build and load, too
 //
 // Slices are one text for each generation, "index,log batch,log context,log itl,log rate;…", in ten-thousandths: 2,000
 // of them are 60 kB. Nothing here throws; a target that is broken costs itself, a file that is broken is an error.
@@ -11,6 +12,7 @@
 
 #include "collectors/server/deploy_history.h"
 #include "metrics/base/result.h"
+#include "metrics/token_estimate.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -35,6 +37,7 @@ struct KeptDeploys {
   std::string boot_id;
   std::uint64_t socket = 0;
   server::DeployState state;
+  LearnedTokens learned{};
 };
 
 std::string deploy_state_path(const std::string& directory);

@@ -37,7 +37,7 @@ Deploys::Deploys(Targets& targets, Options options) : targets_(targets), boot_id
     if (histories_.size() == kHistoriesMax) break;
     const LineTime used = kept.state.current.began;
     histories_.push_back(History{std::move(kept.key), std::move(kept.boot_id), kept.socket,
-                                 server::DeployHistory(std::move(kept.state)), used});
+                                 server::DeployHistory(std::move(kept.state)), used, kept.learned});
   }
 }
 
@@ -79,6 +79,7 @@ void Deploys::follow(const Targets::Running& one, LineTime now) {
   history.boot_id = boot_id_;
   history.used = now;
   history.seen = true;
+  learn(history, *one.books);
   attached.restarts = one.restarts;
   attached.answers = one.answers;
   attached.identity = one.identity;
@@ -86,6 +87,16 @@ void Deploys::follow(const Targets::Running& one, LineTime now) {
   server::DeployHistory::Counts& sums = counts_[one.name];
   for (std::size_t i = 0; i < counts.size(); ++i) sums[i] += counts[i];
   if (std::exchange(attached.generation, deploys.current().generation) != deploys.current().generation) tell(attached);
+}
+
+// The length of tokens is the engine's and the model's, so that a restart of either changes nothing of it.
+void Deploys::learn(History& history, const EngineBooks& books) {
+  const LearnedTokens learned = books.learned_tokens();
+  if (learned.empty()) return;
+  const bool more = learned.prompts.learned != history.learned.prompts.learned ||
+                    learned.answers.learned != history.learned.answers.learned;
+  history.learned = learned;
+  if (more) save_by(now_ + kSaveEvery);
 }
 
 void Deploys::tell(const Attached& attached) {
@@ -122,6 +133,7 @@ void Deploys::attach(const Targets::Running& one, Attached& attached, LineTime n
   const bool goes_on = known && same_instance(*history, one);
   save_by(now_);
   attached.history = known ? history : &add(key, generation, now);
+  one.books->set_learned_tokens(attached.history->learned);
   server::DeployHistory& deploys = attached.history->deploys;
   attached.generation = deploys.current().generation;
   if (other_model) {
@@ -317,7 +329,7 @@ void Deploys::describe(std::vector<TargetSnapshot>& targets) const {
 std::vector<KeptDeploys> Deploys::kept() const {
   std::vector<KeptDeploys> all;
   for (const History& history : histories_) {
-    all.push_back(KeptDeploys{history.key, history.boot_id, history.socket, history.deploys.state()});
+    all.push_back(KeptDeploys{history.key, history.boot_id, history.socket, history.deploys.state(), history.learned});
   }
   return all;
 }

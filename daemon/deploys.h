@@ -64,6 +64,7 @@ class Deploys {
     std::uint64_t socket = 0;
     server::DeployHistory deploys;
     LineTime used;
+    LearnedTokens learned{};
     bool seen = false;  // in this run of the daemon
   };
   // What was seen of a target when it was looked at last.
@@ -93,6 +94,7 @@ class Deploys {
   History& add(const DeployKey& key, std::uint64_t generation, LineTime now);
   bool same_instance(const History& history, const Targets::Running& one) const;
   void tell(const Attached& attached);
+  void learn(History& history, const EngineBooks& books);
   void save_by(LineTime at);
   DeploySnapshot snapshot_of(const Attached& attached, const server::Deploy& deploy) const;
   std::vector<DeploySnapshot> snapshots_of(const Attached& attached) const;

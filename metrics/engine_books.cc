@@ -110,6 +110,11 @@ void EngineBooks::prompt_tokens(ExchangeId id, std::uint64_t tokens, LineTime at
   learn_prompt(exchange, exact, at);
 }
 
+void EngineBooks::set_learned_tokens(const LearnedTokens& learned) {
+  if (prompt_ratio_.learned() == 0) prompt_ratio_ = CharacterRatio(learned.prompts);
+  if (answer_estimate_.learned() == 0) answer_estimate_ = AnswerEstimate(learned.answers);
+}
+
 void EngineBooks::learn_prompt(const Exchange& exchange, double tokens, LineTime at) {
   if (exchange.prompt_characters == 0 || tokens <= 0) return;
   prompt_ratio_.learn(static_cast<double>(exchange.prompt_characters), tokens);

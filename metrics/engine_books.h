@@ -98,6 +98,9 @@ class EngineBooks final : private LedgerSink {
   // Of the model that drafts for this one.
   void set_draft_geometry(std::shared_ptr<const Geometry> geometry) { ledger_.set_draft_geometry(std::move(geometry)); }
   const Geometry* geometry() const { return geometry_.get(); }
+  // How long a token's text is here. What was learned earlier is taken where nothing was learned yet.
+  LearnedTokens learned_tokens() const { return {prompt_ratio_.state(), answer_estimate_.state()}; }
+  void set_learned_tokens(const LearnedTokens& learned);
   double replicas() const { return options_.ledger.replicas; }
   std::size_t exchanges_in_flight() const { return exchanges_.size(); }
 

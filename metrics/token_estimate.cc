@@ -19,9 +19,15 @@ double rate(std::uint64_t observations) {
 }  // namespace
 
 void CharacterRatio::learn(double characters, double tokens) {
-  ++learned_;
-  characters_per_token_ += rate(learned_) * (characters / tokens - characters_per_token_);
+  ++state_.learned;
+  state_.characters_per_token += rate(state_.learned) * (characters / tokens - state_.characters_per_token);
 }
+
+AnswerEstimate::AnswerEstimate(const State& state)
+    : ratio_(state.ratio),
+      error_of_frames_(state.error_of_frames),
+      error_of_text_(state.error_of_text),
+      learned_(state.learned) {}
 
 void AnswerEstimate::learn(double frames, double characters, double tokens) {
   if (tokens <= 0 || frames <= 0) return;

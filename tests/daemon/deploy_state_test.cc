@@ -16,6 +16,8 @@ KeptDeploys sample() {
   kept.key = {"llama.cpp", "m.gguf", 8080, 0};
   kept.boot_id = "b00t";
   kept.socket = 4711;
+  kept.learned.prompts = {3.75, 12};
+  kept.learned.answers = {{4.25, 9}, 0.5, 0.0625, 10};
   kept.state.current.generation = 3;
   kept.state.current.cause = server::DeployCause::kVersion;
   kept.state.current.began = LineTime::from_ns(1'700'000'000'000'000'000);
@@ -39,6 +41,10 @@ TEST_CASE("what is written is read again") {
   const server::DeployState& state = loaded[0].state;
   CHECK(loaded[0].key == sample().key);
   CHECK(loaded[0].socket == 4711);
+  CHECK(loaded[0].learned.prompts.characters_per_token == 3.75);
+  CHECK(loaded[0].learned.answers.ratio.learned == 9);
+  CHECK(loaded[0].learned.answers.error_of_text == 0.0625);
+  CHECK(loaded[0].learned.answers.learned == 10);
   CHECK(state.current.cause == server::DeployCause::kVersion);
   CHECK(state.current.change.rate->high == 0.85);
   CHECK_FALSE(state.current.change.itl);
@@ -78,6 +84,9 @@ TEST_CASE("a target that is broken costs itself") {
       {"/current/change/rate/low", 2.0},
       {"/current/identity", nullptr},
       {"/port", 70'000},
+      {"/learned/prompts/characters_per_token", 0},
+      {"/learned/answers/texts", -1},
+      {"/learned/error_of_text", "small"},
       {"/port", 0},
       {"/model", 5},
       {"/model", std::string(5000, 'x')},
@@ -111,4 +120,14 @@ TEST_CASE("more than we write is refused before it is kept") {
   for (int i = 0; i < 100; ++i) json["targets"][static_cast<std::size_t>(i)] = one;
   CHECK(parse_deploy_state(json.dump())->size() == 64);
   CHECK_FALSE(parse_deploy_state(std::string(17 * 1024 * 1024, ' ')));
+}
+
+TEST_CASE("a file of an earlier build, without what was learned, loads") {
+  auto json = nlohmann::json::parse(deploy_state_text({sample()}));
+  json["targets"][0].erase("learned");
+  const auto loaded = parse_deploy_state(json.dump());
+  REQUIRE(loaded);
+  REQUIRE(loaded->size() == 1);
+  CHECK((*loaded)[0].learned.empty());
+  CHECK((*loaded)[0].state.current.generation == 3);
 }

@@ -354,3 +354,25 @@ TEST_CASE("histories are bounded") {
   CHECK(bench.deploys->kept().size() == 32);
   CHECK(bench.current(endpoint(8080)).generation == 1);
 }
+
+TEST_CASE("how long a token's text is, a daemon that is started anew still knows") {
+  const Endpoint server = endpoint(8080);
+  Bench before;
+  before.find(server, facts_of("b1"));
+  EngineBooks& books = *before.targets.running()[0].books;
+  books.set_learned_tokens({{2.5, 8}, {{6.0, 9}, 0.5, 0.01, 9}});
+  before.wait(2);
+  const std::vector<KeptDeploys> kept = before.deploys->kept();
+  CHECK(kept[0].learned.answers.ratio.characters_per_token == 6.0);
+
+  Bench after(kept);
+  after.find(server, facts_of("b1"));
+  const LearnedTokens learned = after.targets.running()[0].books->learned_tokens();
+  CHECK(learned.prompts.characters_per_token == 2.5);
+  CHECK(learned.answers.error_of_text == 0.01);
+
+  // Another model has other tokens.
+  after.targets.learn(server, facts_of("b1", "another"));
+  after.wait(2);
+  CHECK(after.targets.running()[0].books->learned_tokens().empty());
+}

@@ -40,3 +40,20 @@ TEST_CASE("before any total, only frames longer than any token speak for the tex
   CHECK(estimate.tokens_of_text(200) == Approx(50));
   CHECK_FALSE(estimate.by_text(10, 0));
 }
+
+TEST_CASE("what was learned goes on where it stopped") {
+  AnswerEstimate whole;
+  AnswerEstimate first;
+  for (int i = 0; i < 5; ++i) {
+    whole.learn(25 + 5 * (i % 3), 400, 100);
+    first.learn(25 + 5 * (i % 3), 400, 100);
+  }
+  AnswerEstimate second(first.state());
+  for (int i = 0; i < 5; ++i) {
+    whole.learn(30, 300 + 20 * i, 100);
+    second.learn(30, 300 + 20 * i, 100);
+  }
+  CHECK(second.by_text(10, 120));
+  CHECK(second.tokens_of_text(120) == whole.tokens_of_text(120));
+  CHECK(*second.error() == *whole.error());
+}
