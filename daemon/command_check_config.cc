@@ -2,6 +2,7 @@
 
 #include "config/reader.h"
 #include "daemon/commands.h"
+#include "daemon/exposure.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -20,7 +21,13 @@ struct CheckConfigArguments {
 };
 
 void print_json(const CheckConfigArguments& arguments, const config::ConfigResult& result) {
-  nlohmann::json object = {{"file", arguments.file}, {"ok", result.ok()}, {"errors", nlohmann::json::array()}};
+  nlohmann::json object = {{"file", arguments.file},
+                           {"ok", result.ok()},
+                           {"errors", nlohmann::json::array()},
+                           {"warnings", nlohmann::json::array()}};
+  if (const auto exposure = exposure_of(result.config.web); result.ok() && exposure) {
+    object["warnings"].push_back(*exposure);
+  }
   for (const config::ConfigError& error : result.errors) {
     object["errors"].push_back({{"line", error.line}, {"column", error.column}, {"message", error.message}});
   }
@@ -37,6 +44,7 @@ int check_config(const CheckConfigArguments& arguments) {
     print_json(arguments, result);
   } else if (result.ok()) {
     std::printf("%s: no faults\n", arguments.file.c_str());
+    if (const auto exposure = exposure_of(result.config.web)) std::printf("but %s\n", exposure->c_str());
   }
   return result.ok() ? 0 : 2;
 }

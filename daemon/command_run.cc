@@ -6,6 +6,7 @@
 #include "daemon/commands.h"
 #include "daemon/deploy_desk.h"
 #include "daemon/deploy_state.h"
+#include "daemon/exposure.h"
 #include "daemon/logging.h"
 #include "daemon/settings.h"
 #include "daemon/trace_file.h"
@@ -35,6 +36,7 @@ struct RunOptions {
   bool config_named = false;
   std::string listen;
   std::string trace_path;
+  std::string log_format = "text";
 };
 
 // The settings of the command line over those of the file; faults go to stderr, a line each.
@@ -65,7 +67,7 @@ class Daemon {
   explicit Daemon(const RunOptions& options) : options_(options) {}
 
   int run() {
-    start_logging(log::Level::kInfo);
+    start_logging(log::Level::kInfo, options_.log_format == "json" ? LogFormat::kJson : LogFormat::kText);
     if (!read_settings(options_, settings_)) return kExitBadSettings;
     const sigset_t signals = block_signals();
     // No core file, no ptrace: bytes of other people's traffic pass through this memory.
@@ -73,6 +75,7 @@ class Daemon {
     if (const int status = start(); status != 0) return status;
     sd_notify(0, "READY=1");
     log::info("watching ports {} on {}; http://{}/metrics", ports_text(), settings_.capture.interface, web_->address());
+    if (const auto exposure = exposure_of(settings_.web)) log::warning("{}", *exposure);
     wait(signals);
     sd_notify(0, "STOPPING=1");
     web_->stop();
@@ -188,6 +191,10 @@ void add_run_command(CLI::App& app, int& exit_status) {
   command->add_option("--listen", options->listen, "ADDRESS:PORT to serve on, instead of [web] listen");
   command->add_option("--trace", options->trace_path,
                       "write settled intervals (no text) to this file; `replay` reads it");
+  command
+      ->add_option("--log-format", options->log_format, "text, or json: an object a line with time, level and message")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   command->callback([options, config, &exit_status] {
     options->config_named = config->count() > 0;
     exit_status = Daemon(*options).run();

@@ -7,6 +7,7 @@
 #include "collectors/tap/local_host.h"
 #include "collectors/tap/packet_source.h"
 #include "config/reader.h"
+#include "daemon/exposure.h"
 #include "daemon/hub_cache.h"
 #include "daemon/json_member.h"
 #include "daemon/listeners.h"
@@ -96,8 +97,7 @@ void daemon_state(const config::Config& config, GatheredFacts& into) {
   const auto listen = metrics_export::parse_listen_address(config.web.listen);
   if (!listen) return;
   const auto endpoint = endpoint_of(*listen);
-  facts.open_to_network = !endpoint || listen->host.empty() || !is_loopback(endpoint->address) ||
-                          listen->host == "0.0.0.0" || listen->host == "::";
+  facts.open_to_network = open_to_network(config.web.listen);
   facts.protected_by_auth = !config.web.basic_auth_users.empty();
   // Its certificate and its passwords are not ours to have: then the daemon's own view is left out.
   if (!config.web.tls_certificate.empty() || !endpoint) return;

@@ -6,7 +6,9 @@
 
 namespace rooflined::daemon {
 
-// Lines below `threshold` are dropped. May be called again to change it.
-void start_logging(log::Level threshold);
+enum class LogFormat { kText, kJson };
+
+// Lines below `threshold` are dropped. May be called again to change both.
+void start_logging(log::Level threshold, LogFormat format = LogFormat::kText);
 
 }  // namespace rooflined::daemon

@@ -2,7 +2,7 @@
 _rooflined() {
   local current=${COMP_WORDS[COMP_CWORD]} words
   case ${COMP_WORDS[1]} in
-    run) words="--help --config --listen --trace" ;;
+    run) words="--help --config --listen --trace --log-format" ;;
     replay) words="--help --port --model --ceiling --kv-cache-type --replicas --json" ;;
     membw) words="--help --threads --size --reps --adopt --state --json" ;;
     inspect) words="--help --batch --context --kv-cache-type --bandwidth --json" ;;

@@ -4,6 +4,7 @@ complete -c rooflined -n '__fish_seen_subcommand_from run' -l help -d 'Print thi
 complete -c rooflined -n '__fish_seen_subcommand_from run' -l config -r -d 'settings file; without the option a missing one is fine'
 complete -c rooflined -n '__fish_seen_subcommand_from run' -l listen -r -d 'ADDRESS:PORT to serve on, instead of [web] listen'
 complete -c rooflined -n '__fish_seen_subcommand_from run' -l trace -r -d 'write settled intervals (no text) to this file; `replay` reads it'
+complete -c rooflined -n '__fish_seen_subcommand_from run' -l log-format -r -d 'text, or json: an object a line with time, level and message'
 complete -c rooflined -n __fish_use_subcommand -f -a replay -d 'Runs a capture file through the whole line and prints what it shows'
 complete -c rooflined -n '__fish_seen_subcommand_from replay' -l help -d 'Print this help message and exit'
 complete -c rooflined -n '__fish_seen_subcommand_from replay' -l port -r -d 'port of a server, instead of the usual ones; may be repeated'

@@ -61,6 +61,11 @@ def check_bad_settings(program, folder):
     assert len(lines) == 2 and f"{path}:2:1: " in lines[0] and "listen" in lines[0], lines
     status, lines = failure([program, "check-config", path])
     assert status == 2 and len(lines) == 2, lines
+    status, lines = failure([program, "run", "--config", path, "--log-format", "json"])
+    assert status == 2 and [json.loads(line)["level"] for line in lines] == ["error", "error"], lines
+    path.write_text('[web]\nlisten = ":1"\n')
+    done = subprocess.run([program, "check-config", path], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0 and "open to the network and asks for no password" in done.stdout, done
 
 
 def check_reload(daemon, log, settings, folder, web, port):
