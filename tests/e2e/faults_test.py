@@ -198,7 +198,8 @@ def port_stolen(node, _):
 def memory_short(node, _):
     """Hardly more memory than it has: the kernel reclaims, and kills nobody."""
     old = pathlib.Path("/sys/fs/cgroup/memory")
-    base, limit = (old, "memory.limit_in_bytes") if old.is_dir() else (pathlib.Path("/sys/fs/cgroup"), "memory.max")
+    base, limit, none = ((old, "memory.limit_in_bytes", "-1") if old.is_dir()
+                         else (pathlib.Path("/sys/fs/cgroup"), "memory.max", "max"))
     group = base / f"rooflined-test-{os.getpid()}"
     resident = int(re.search(r"VmRSS:\s*(\d+)", pathlib.Path(f"/proc/{node.daemon.pid}/status").read_text())[1]) * 1024
     try:
@@ -215,8 +216,9 @@ def memory_short(node, _):
         node.settle()
         node.check("memory short")
     finally:
-        (base / "cgroup.procs").write_text(str(node.daemon.pid))
+        (group / limit).write_text(none)
         with contextlib.suppress(OSError):
+            (base / "cgroup.procs").write_text(str(node.daemon.pid))
             group.rmdir()
 
 
