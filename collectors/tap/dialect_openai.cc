@@ -20,7 +20,17 @@ void read_usage(JsonValue& value, OpenAiTotals& totals) {
   json_each_field_of(value, [&](std::string_view key, JsonValue& field) {
     if (key == "completion_tokens") totals.usage_completion = positive(json_count(field));
     if (key == "prompt_tokens") totals.usage_prompt = positive(json_count(field));
+    // The names of the newer routes, in an older one's frames.
+    if (key == "output_tokens") totals.usage_output = positive(json_count(field));
+    if (key == "input_tokens") totals.usage_input = positive(json_count(field));
   });
+}
+
+void read_choice_usage(JsonValue& value, ChoiceFacts& choice, OpenAiTotals& totals) {
+  OpenAiTotals own;
+  read_usage(value, own);
+  if (own.usage_completion) choice.cumulative = own.usage_completion;
+  if (own.usage_prompt) totals.usage_prompt = own.usage_prompt;
 }
 
 void read_timings(JsonValue& value, OpenAiTotals& totals, FrameFacts& facts) {
@@ -110,7 +120,7 @@ void read_function(JsonValue& value, ChoiceFacts& choice) {
   JsonObject function;
   if (value.get_object().get(function) != simdjson::SUCCESS) return;
   json_each_field(function, [&](std::string_view key, JsonValue& field) {
-    if (key == "name" || key == "arguments") read_text(field, choice);
+    if (key == "name" || key == "arguments" || key == "input") read_text(field, choice);
   });
 }
 
@@ -119,7 +129,7 @@ void read_tool_calls(JsonValue& value, ChoiceFacts& choice) {
     JsonObject call;
     if (item.get_object().get(call) != simdjson::SUCCESS) return;
     json_each_field(call, [&](std::string_view key, JsonValue& field) {
-      if (key == "function") read_function(field, choice);
+      if (key == "function" || key == "custom") read_function(field, choice);
     });
   });
 }
@@ -177,7 +187,9 @@ OpenAiObject openai_object_of(JsonValue& value) {
 
 void place_totals(const OpenAiTotals& totals, FrameFacts& facts) {
   facts.prompt_tokens = totals.usage_prompt ? totals.usage_prompt : totals.timings_prompt;
-  const auto count = totals.timings_predicted ? totals.timings_predicted : totals.usage_completion;
+  if (!facts.prompt_tokens) facts.prompt_tokens = totals.usage_input;
+  auto count = totals.timings_predicted ? totals.timings_predicted : totals.usage_completion;
+  if (!count) count = totals.usage_output;
   if (!count) return;
   if (facts.choices.size() == 1) {
     facts.choices.front().cumulative = count;

@@ -13,6 +13,8 @@ namespace rooflined::tap {
 struct OpenAiTotals {
   std::optional<std::uint64_t> usage_completion;
   std::optional<std::uint64_t> usage_prompt;
+  std::optional<std::uint64_t> usage_output;  // by these names only where the others are not there
+  std::optional<std::uint64_t> usage_input;
   std::optional<std::uint64_t> timings_predicted;
   std::optional<std::uint64_t> timings_prompt;
 };
@@ -22,6 +24,8 @@ struct OpenAiTotals {
 std::optional<std::uint64_t> positive(std::optional<std::uint64_t> count);
 
 void read_usage(JsonValue& value, OpenAiTotals& totals);
+// The same inside of a choice: its own count.
+void read_choice_usage(JsonValue& value, ChoiceFacts& choice, OpenAiTotals& totals);
 // llama.cpp's `timings`: proof of that family, and of speculation where drafts were made.
 void read_timings(JsonValue& value, OpenAiTotals& totals, FrameFacts& facts);
 // vLLM's `metrics` on the last frame: its draft counts.
@@ -78,6 +82,10 @@ OpenAiFrame read_openai_frame(JsonFrame& frame, FrameFacts& facts, OnChoice on_c
                                           choice->index = static_cast<std::uint32_t>(facts.choices.size() - 1);
                                           const bool whole_choice =
                                               json_each_field(object, [&](std::string_view name, JsonValue& field) {
+                                                if (name == "usage") {
+                                                  read_choice_usage(field, *choice, totals);
+                                                  return;
+                                                }
                                                 if (!read_choice_field(name, field, *choice, facts))
                                                   on_choice(name, field, *choice);
                                               });

@@ -13,8 +13,25 @@
 namespace rooflined::tap {
 namespace {
 
+bool is_reasoning_key(std::string_view key) {
+  return key == "reasoning_content" || key == "reasoning" || key == "reasoning_text" || key == "thinking";
+}
+
 bool is_text_key(std::string_view key) {
-  return key == "content" || key == "reasoning_content" || key == "reasoning" || key == "refusal";
+  return key == "content" || key == "refusal" || is_reasoning_key(key);
+}
+
+// A text, or a list of its parts: {"type":"text","text":…}, and for reasoning a list of those (Mistral's form).
+void read_parts(JsonValue& value, ChoiceFacts& choice, int depth = 2) {
+  read_text(value, choice);
+  if (depth == 0 || !value.raw_json_token().starts_with('[')) return;
+  json_each_item(value, [&](JsonValue& part) {
+    json_each_field_of(part, [&](std::string_view key, JsonValue& field) {
+      if (key != "text" && key != "thinking") return;
+      read_parts(field, choice, depth - 1);
+      choice.reasoning = choice.reasoning || (key == "thinking" && choice.has_text);
+    });
+  });
 }
 
 void read_delta(JsonValue& value, ChoiceFacts& choice) {
@@ -24,11 +41,11 @@ void read_delta(JsonValue& value, ChoiceFacts& choice) {
   json_each_field(delta, [&](std::string_view key, JsonValue& field) {
     if (is_text_key(key)) {
       const std::uint32_t before = choice.characters;
-      const bool text = read_text(field, choice);
-      if (!key.starts_with("reasoning")) return;
-      choice.reasoning = choice.reasoning || text;
+      read_parts(field, choice);
+      if (!is_reasoning_key(key)) return;
       // `reasoning` and `reasoning_content` side by side hold the same text.
       const std::uint32_t added = choice.characters - before;
+      choice.reasoning = choice.reasoning || added > 0;
       choice.characters = before + (added > reasoning ? added - reasoning : 0);
       reasoning = added > reasoning ? added : reasoning;
     } else if (key == "role") {
@@ -56,7 +73,7 @@ Shape read_chat(JsonFrame& frame, FrameFacts& facts) {
   if (own) return Shape::kOwn;
   if (foreign || read.object == OpenAiObject::kCompletion) return Shape::kForeign;
   if (read.has_choices) return read.object == OpenAiObject::kChat ? Shape::kOwn : Shape::kNeutral;
-  return facts.error ? Shape::kNeutral : Shape::kForeign;
+  return facts.error || read.has_counts ? Shape::kNeutral : Shape::kForeign;
 }
 
 constexpr std::array<DialectRoute, 1> kRoutes = {DialectRoute{"/chat/completions"}};

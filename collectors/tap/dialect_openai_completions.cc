@@ -24,7 +24,7 @@ Shape read_completions(JsonFrame& frame, FrameFacts& facts) {
   if (own) return Shape::kOwn;
   if (foreign || read.object == OpenAiObject::kChat) return Shape::kForeign;
   if (read.has_choices) return read.object == OpenAiObject::kCompletion ? Shape::kOwn : Shape::kNeutral;
-  return facts.error ? Shape::kNeutral : Shape::kForeign;
+  return facts.error || read.has_counts ? Shape::kNeutral : Shape::kForeign;
 }
 
 constexpr std::array<DialectRoute, 1> kRoutes = {DialectRoute{"/v1/completions"}};

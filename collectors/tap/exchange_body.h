@@ -1,6 +1,7 @@
 // The body of a response: takes the content coding off, and makes frames of a stream or keeps a whole answer together.
 //
-// Whether it is a stream is said by the media type; where that says nothing, by the first byte. Thread: one.
+// Whether it is a stream is said by the media type; where that says nothing, by the first byte; and where a stream was
+// asked for and JSON is said, by whether the first line is a whole object. Thread: one.
 
 #pragma once
 
@@ -21,7 +22,8 @@ class ResponseBody {
   ResponseBody(const HttpLimits& limits, HttpCounters& counters, FrameSink& sink)
       : limits_(limits), counters_(counters), frames_(limits, counters, sink), document_(counters.text) {}
 
-  void start(MediaType media_type, ContentCoding coding, bool stream_expected);
+  // `length_known`: its head tells how long it is, as no stream's does.
+  void start(MediaType media_type, ContentCoding coding, bool stream_expected, bool length_known);
   void feed(std::string_view bytes);
   void gap();
   // No more will come: a frame that waits for its line end is handed out.
@@ -38,10 +40,12 @@ class ResponseBody {
   enum class Form : std::uint8_t { kUndecided, kStream, kDocument, kUnreadable };
 
   void take_text(std::string_view text);
+  void take_document(std::string_view text);
   void give_up();
 
   Form form_ = Form::kStream;
   bool stream_expected_ = true;
+  bool lines_possible_ = false;
   const HttpLimits& limits_;
   HttpCounters& counters_;
   FrameParser frames_;

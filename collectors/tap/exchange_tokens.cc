@@ -40,6 +40,11 @@ void Exchange::apply_choice(const ChoiceFacts& facts) {
       .first_list_has_prompt = request_facts_.echo,
       .empty_text_is_token = empty_text_is_token(facts),
   };
+  // A count behind the finish is the total: nothing came with it.
+  if (sequence->finished_at && facts.cumulative && !facts.has_text && *facts.cumulative <= kSequenceTokensMax) {
+    if (!remote_) sequence->total = facts.cumulative;
+    return;
+  }
   if (facts.finished && !sequence->finished_at) {
     sequence->finished_at = now_;
     last_finished_ = facts.index;

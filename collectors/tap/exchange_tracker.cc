@@ -119,7 +119,7 @@ void Exchange::response_head(const ResponseHead& head, bool until_close, LineTim
   // Whatever an unknown request asked for: only a stream can be told from anything else.
   body_skipped_ = head.status >= 400 || (orphan_ && !stream);
   if (body_skipped_) return;
-  body_.start(head.media_type, head.fields.coding, request_facts_.streamed);
+  body_.start(head.media_type, head.fields.coding, request_facts_.streamed, head.fields.content_length.has_value());
   if (head.generated_tokens) sum_total_ = positive_total(*head.generated_tokens);
   if (head.prompt_tokens && begun_) take_prompt_tokens(*head.prompt_tokens);
   // Nothing of it can be read; but who answers a generation route like this is an inference server.

@@ -95,6 +95,7 @@ BodyFraming HttpConnection::request_head(std::string_view head, LineTime at) {
   auto turn = std::make_unique<Turn>();
   turn->head_method = request->method == "HEAD";
   turn->connect_method = request->method == "CONNECT";
+  turn->expects_continue = request->expects_continue;
   turn->foreign = !is_engine_route(request->path);
   const RouteFit route = request->method == "POST" ? dialect_of_route(request->path) : RouteFit{};
   if (route.dialect != nullptr) {
@@ -139,6 +140,9 @@ BodyFraming HttpConnection::response_head(std::string_view head, LineTime at) {
   }
   answering_->stray = false;
   if (is_engine_header(response->server)) answering_->foreign = false;
+  if (asking_ == answering_.get() && answering_->expects_continue && response->status >= 300) {
+    client_.body_may_be_missing();
+  }
   BodyFraming framing = framing_of(response->fields, BodyFraming::Kind::kUntilClose);
   const bool bodyless = answering_->head_method || response->status == 204 || response->status == 304;
   if (bodyless) framing = {BodyFraming::Kind::kNone, 0};
@@ -167,7 +171,9 @@ void HttpConnection::take_turn() {
 
 void HttpConnection::on_body(Direction direction, std::string_view bytes, LineTime at) {
   if (direction == Direction::kToServer) {
-    if (asking_ != nullptr && asking_->exchange) asking_->exchange->take_request(bytes);
+    if (asking_ == nullptr) return;
+    asking_->expects_continue = false;
+    if (asking_->exchange) asking_->exchange->take_request(bytes);
     return;
   }
   take_response_bytes(bytes, at);

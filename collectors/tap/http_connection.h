@@ -33,9 +33,10 @@ class HttpConnection final : public ConnectionHandler, private HttpParserSink {
     std::unique_ptr<Exchange> exchange;
     bool head_method = false;
     bool connect_method = false;
-    bool foreign = false;  // a path that no inference server has
-    bool unknown = false;  // the request was not seen
-    bool stray = false;    // taken because of bytes that may belong to its response: no head was seen
+    bool expects_continue = false;  // and waits with its body
+    bool foreign = false;           // a path that no inference server has
+    bool unknown = false;           // the request was not seen
+    bool stray = false;             // taken because of bytes that may belong to its response: no head was seen
   };
 
   BodyFraming on_head(Direction direction, std::string_view head, LineTime at) override;

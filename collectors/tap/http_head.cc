@@ -149,7 +149,10 @@ std::optional<RequestHead> parse_request_head(std::string_view head) {
   request.path = trim(line.substr(first + 1, last - first - 1));
   request.path = request.path.substr(0, request.path.find_first_of("?#"));
   if (request.path.size() > 1 && request.path.back() == '/') request.path.remove_suffix(1);
-  for_each_field(head, [&](auto name, auto value) { read_shared_field(name, value, request.fields); });
+  for_each_field(head, [&](auto name, auto value) {
+    read_shared_field(name, value, request.fields);
+    if (equals_nocase(name, "expect")) request.expects_continue = equals_nocase(value, "100-continue");
+  });
   return request;
 }
 

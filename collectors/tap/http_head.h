@@ -24,7 +24,8 @@ struct HeadFields {
 
 struct RequestHead {
   std::string_view method;
-  std::string_view path;  // without query and fragment, and without a trailing slash
+  std::string_view path;          // without query and fragment, and without a trailing slash
+  bool expects_continue = false;  // it may leave its body out, if it is refused
   HeadFields fields;
 };
 

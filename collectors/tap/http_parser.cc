@@ -168,6 +168,7 @@ void HttpParser::head_complete(LineTime at) {
 void HttpParser::message_end(bool complete, LineTime at) {
   state_ = State::kHead;
   line_bytes_ = 0;
+  body_may_be_missing_ = false;
   head_.release();
   sink_.on_message_end(direction_, complete, at);
 }
@@ -177,6 +178,12 @@ std::size_t HttpParser::take_body(std::string_view bytes, LineTime at) {
     sink_.on_body(direction_, bytes, at);
     return bytes.size();
   }
+  // Bodies of the routes that matter begin with a brace, requests with the capitals of their method.
+  if (body_may_be_missing_ && is_method_character(bytes.front())) {
+    message_end(false, at);
+    return 0;
+  }
+  body_may_be_missing_ = false;
   const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), left_));
   left_ -= taken;
   const bool chunk = state_ == State::kChunkData;

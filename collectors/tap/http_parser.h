@@ -70,6 +70,9 @@ class HttpParser {
     unproven_ = false;
   }
 
+  // The body that was announced may not come: the next message may stand in its place.
+  void body_may_be_missing() noexcept { body_may_be_missing_ = true; }
+
   // Lost its place and has not found it again.
   bool hunting() const noexcept { return state_ == State::kHunting; }
 
@@ -109,6 +112,8 @@ class HttpParser {
   State state_;
   // Nothing sure was seen so far on this stream: what comes may be no HTTP at all.
   bool unproven_ = true;
+  // Nothing of the body was seen, and it was refused.
+  bool body_may_be_missing_ = false;
   // Hunting: the bytes in `line_` began right after a line end.
   bool line_is_whole_ = true;
   // Hunting: in the middle of a line that is nothing for us.

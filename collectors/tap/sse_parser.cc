@@ -90,14 +90,28 @@ void FrameParser::take_line(std::string_view line, std::size_t readable_after) {
   }
 }
 
+// Whether an object is complete and the next thing begins: no JSON goes on like that. Servers that leave out the blank
+// line between events are seen.
+bool FrameParser::ends_event(std::string_view data) const {
+  if (data_lines_ == 0 || !(data.starts_with('{') || data.starts_with("[DONE]"))) return false;
+  const std::string_view before = pending_.data() != nullptr ? pending_ : data_.view();
+  const std::size_t last = before.find_last_not_of(" \t");
+  return before.starts_with('{') && before[last] == '}';
+}
+
 void FrameParser::take_data(std::string_view data, std::size_t readable_after, bool error) {
   if (!data.empty() && data.front() == ' ') data.remove_prefix(1);
+  if (ends_event(data)) {
+    dispatch();
+    bare_lines_ = true;
+  }
   error_event_ = error_event_ || error;
   if (skip_event_) return;
   ++data_lines_;
   if (data_lines_ == 1) {
     pending_ = data;
     pending_readable_ = readable_after;
+    if (bare_lines_ && ends_event(pending_)) dispatch();
     return;
   }
   keep_pending();

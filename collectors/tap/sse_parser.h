@@ -49,6 +49,7 @@ class FrameParser {
 
  private:
   void take_line(std::string_view line, std::size_t readable_after);
+  bool ends_event(std::string_view data) const;
   void take_data(std::string_view data, std::size_t readable_after, bool error);
   void emit(std::string_view text, std::size_t readable_after, bool error);
   void dispatch();
@@ -64,9 +65,10 @@ class FrameParser {
   bool skip_line_ = false;    // the rest of a line that is too long, or of an event that is
   bool skip_event_ = false;
   bool after_gap_ = false;
-  bool cut_ = false;       // what is handed out now ended with the body
-  bool after_cr_ = false;  // the last line ended in CR: an LF right after it belongs to it
-  bool started_ = false;   // a byte-order mark can only come before that
+  bool bare_lines_ = false;  // no blank line is between its events
+  bool cut_ = false;         // what is handed out now ended with the body
+  bool after_cr_ = false;    // the last line ended in CR: an LF right after it belongs to it
+  bool started_ = false;     // a byte-order mark can only come before that
   const HttpLimits& limits_;
   HttpCounters& counters_;
   FrameSink& sink_;
