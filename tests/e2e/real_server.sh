@@ -1,12 +1,18 @@
 #!/usr/bin/env bash
-# Runs the daemon beside a real llama-server: tests/e2e/real_server.sh BUILD_DIR
+# Runs the daemon beside a real llama-server: tests/e2e/real_server.sh BUILD_DIR [counters|deploys]
 #
+# counters: what it counts of the traffic (real_server_test.py); deploys: what it says of restarts (real_deploys_test.py).
 # The server is $LLAMA_SERVER, or llama-server on the PATH, or (as root) the package llama.cpp of Debian testing in a
 # folder of its own under BUILD_DIR. The models have random weights and are written here.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-build=$(cd "${1:?usage: real_server.sh BUILD_DIR}" && pwd)
+build=$(cd "${1:?usage: real_server.sh BUILD_DIR [counters|deploys]}" && pwd)
+case ${2:-counters} in
+  counters) test=real_server_test.py ;;
+  deploys) test=real_deploys_test.py ;;
+  *) echo "real_server.sh: no such test: $2" >&2; exit 2 ;;
+esac
 root=$build/llama-server
 models=$build/models
 
@@ -32,5 +38,7 @@ fi
 mkdir -p "$models"
 "$build/bin/rooflined-make-model" "$models/random.gguf"
 "$build/bin/rooflined-make-model" --layers 2 "$models/draft.gguf"
+# One that two threads compute faster than one does.
+"$build/bin/rooflined-make-model" --layers 12 --width 1536 --heads 24 --ffn 4096 --type q4_0 "$models/large.gguf"
 [ "${command[0]}" = chroot ] && models=/models
-exec python3 -B "$here/real_server_test.py" "$build/bin" "$models" "${command[@]}"
+exec python3 -B "$here/$test" "$build/bin" "$models" "${command[@]}"
