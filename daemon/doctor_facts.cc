@@ -12,6 +12,7 @@
 #include "daemon/json_member.h"
 #include "daemon/listeners.h"
 #include "daemon/settings.h"
+#include "metrics/base/ip_address.h"
 #include "metrics/export/listen_socket.h"
 
 #include <arpa/inet.h>
@@ -36,11 +37,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::size_t kMappedPrefix = 12;
-
-bool is_loopback(const tap::Address& address) {
-  return address == tap::Address{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1} ||
-         (address[10] == 0xFF && address[11] == 0xFF && address[kMappedPrefix] == 127);
-}
 
 void settings(const DoctorOptions& options, config::Config& config, DoctorFacts& facts) {
   facts.settings_path = options.settings_path;

@@ -1,6 +1,7 @@
 #include "daemon/hub_cache.h"
 
 #include "collectors/model/hf_folder.h"
+#include "metrics/base/file_start.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +9,6 @@
 #include <array>
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <system_error>
 #include <vector>
@@ -38,11 +38,7 @@ bool is_hub_name(std::string_view name) {
 std::string read_start(const std::string& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return {};
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kTextBytesMax, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text;
+  return read_file_start(path, kTextBytesMax);
 }
 
 // Caches that the process was told of, as paths that it would use.

@@ -9,12 +9,11 @@
 #include "daemon/hub_cache.h"
 #include "daemon/listeners.h"
 #include "daemon/model_geometry.h"
+#include "metrics/base/file_start.h"
 #include "metrics/base/log.h"
 #include "metrics/base/utf8.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -31,16 +30,9 @@ constexpr unsigned kAttemptsMax = 5;
 constexpr Duration kRetryFirst = std::chrono::seconds(2);
 constexpr std::size_t kTokenBytesMax = 4096;
 
-std::string read_text(const std::string& path, std::size_t bytes_max) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  for (std::istreambuf_iterator<char> it(file), end; it != end && text.size() < bytes_max; ++it) text.push_back(*it);
-  return text;
-}
-
 std::string read_token(const std::string& path) {
   if (path.empty()) return {};
-  std::string token = read_text(path, kTokenBytesMax);
+  std::string token = read_file_start(path, kTokenBytesMax);
   while (!token.empty() && (token.back() == '\n' || token.back() == '\r' || token.back() == ' ')) token.pop_back();
   if (token.empty()) log::warning("{}: no token in it", path);
   return token;

@@ -1,28 +1,21 @@
 #include "daemon/listeners.h"
 
 #include "collectors/server/process.h"
+#include "metrics/base/file_start.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 namespace rooflined::daemon {
 namespace {
 
-std::string read_table(const std::string& path) {
-  constexpr std::size_t kBytesMax = 16 * 1024 * 1024;
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  for (std::istreambuf_iterator<char> it(file), end; it != end && text.size() < kBytesMax; ++it) text.push_back(*it);
-  return text;
-}
+constexpr std::size_t kTableBytesMax = 16 * 1024 * 1024;
 
 }  // namespace
 
 Listeners Listeners::read(const std::string& proc_root) {
   Listeners listeners;
-  listeners.tcp_ = read_table(proc_root + "/net/tcp");
-  listeners.tcp6_ = read_table(proc_root + "/net/tcp6");
+  listeners.tcp_ = read_file_start(proc_root + "/net/tcp", kTableBytesMax);
+  listeners.tcp6_ = read_file_start(proc_root + "/net/tcp6", kTableBytesMax);
   return listeners;
 }
 

@@ -1,26 +1,18 @@
 #include "collectors/server/command_line.h"
 
+#include "metrics/base/file_start.h"
 #include "metrics/base/utf8.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <initializer_list>
 
 namespace rooflined::server {
 namespace {
 
 constexpr std::size_t kTextBytesMax = 128 * 1024;
-
-std::string read_start(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kTextBytesMax, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  return text;
-}
 
 std::string_view next_word(std::string_view& text) {
   const std::string_view word = text.substr(0, text.find('\0'));
@@ -77,7 +69,8 @@ std::string cache_type_of_listener(const Endpoint& endpoint, const ProcessOption
   const Result<std::int64_t> process = find_listener(endpoint, options);
   if (!process) return {};
   const std::string folder = fmt::format("{}/{}", options.proc, *process);
-  return cache_type_of(read_start(folder + "/cmdline"), read_start(folder + "/environ"));
+  return cache_type_of(read_file_start(folder + "/cmdline", kTextBytesMax),
+                       read_file_start(folder + "/environ", kTextBytesMax));
 }
 
 }  // namespace rooflined::server

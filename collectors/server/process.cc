@@ -1,5 +1,7 @@
 #include "collectors/server/process.h"
 
+#include "metrics/base/file_start.h"
+#include "metrics/base/ip_address.h"
 #include "metrics/base/utf8.h"
 
 #include <fcntl.h>
@@ -12,7 +14,6 @@
 #include <charconv>
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 namespace rooflined::server {
@@ -124,23 +125,6 @@ std::optional<TableRow> listener_row(std::string_view table, const Endpoint& end
   return on_any;
 }
 
-bool is_loopback(const Address& address) {
-  constexpr Address kLoopbackV6 = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
-  return address == kLoopbackV6 ||
-         (std::equal(kAnyV4.begin(), kAnyV4.begin() + kMappedPrefix, address.begin()) && address[kMappedPrefix] == 127);
-}
-
-std::string read_bounded(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  std::array<char, 16'384> piece{};
-  while (file && text.size() < kTableBytesMax) {
-    file.read(piece.data(), piece.size());
-    text.append(piece.data(), static_cast<std::size_t>(file.gcount()));
-  }
-  return text;
-}
-
 std::string read_link(const std::string& path) {
   std::array<char, kPathBytesMax> target{};
   const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
@@ -223,7 +207,7 @@ Result<std::int64_t> find_listener(const Endpoint& endpoint, const ProcessOption
   const std::string where = fmt::format("port {}", endpoint.port);
   std::optional<std::uint64_t> inode;
   for (const char* table : {"/net/tcp", "/net/tcp6"}) {
-    if (!inode) inode = listening_inode(read_bounded(options.proc + table), endpoint);
+    if (!inode) inode = listening_inode(read_file_start(options.proc + table, kTableBytesMax), endpoint);
   }
   if (!inode) return Error{ErrorCode::kNotFound, where, "no listening socket in this network namespace"};
   const std::string socket = fmt::format("socket:[{}]", *inode);

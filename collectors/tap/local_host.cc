@@ -1,19 +1,6 @@
 #include "collectors/tap/local_host.h"
 
-#include <algorithm>
-
 namespace rooflined::tap {
-
-namespace {
-
-// 127.0.0.0/8 and ::1, whatever the interfaces list.
-bool is_loopback(const Address& address) {
-  static constexpr Address kIpv4Loopback = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127};
-  static constexpr Address kIpv6Loopback = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
-  return address == kIpv6Loopback || std::equal(address.begin(), address.begin() + 13, kIpv4Loopback.begin());
-}
-
-}  // namespace
 
 Locality LocalHost::judge(const Address& server, const TcpSegment& segment, bool to_server, LineTime now) {
   if (is_own(server, now)) return Locality::kOwnAddress;
@@ -35,6 +22,7 @@ bool LocalHost::denies(const TcpSegment& segment, bool to_server) {
 }
 
 bool LocalHost::is_own(const Address& address, LineTime now) {
+  // Whatever the interfaces list.
   if (is_loopback(address)) return true;
   if (!refreshed_at_ || now - *refreshed_at_ >= kRefreshEvery) refresh(now);
   if (own_.contains(address)) return true;

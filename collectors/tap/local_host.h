@@ -10,9 +10,9 @@
 #pragma once
 
 #include "collectors/tap/tcp_segment.h"
+#include "metrics/base/ip_address.h"
 #include "metrics/base/time.h"
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -24,8 +24,8 @@
 
 namespace rooflined::tap {
 
-// IPv4 as IPv4-mapped IPv6, as in Endpoint.
-using Address = std::array<std::uint8_t, 16>;
+// As in Endpoint.
+using Address = IpAddress;
 
 // What the operating system knows of its network. A failure is an empty answer.
 class HostNetwork {
