@@ -102,14 +102,6 @@ Status replace_file(const std::string& path, std::string_view text) {
   return ok_status();
 }
 
-FileStamp stamp_of(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return FileStamp();
-  constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
-  return FileStamp{status.st_ino, status.st_ctim.tv_sec * kNanosecondsPerSecond + status.st_ctim.tv_nsec,
-                   status.st_size};
-}
-
 Result<FileLock> FileLock::take(const std::string& path, Duration patience) {
   // Only for its owner: whoever may open it may keep it locked.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));

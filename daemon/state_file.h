@@ -6,13 +6,11 @@
 
 #pragma once
 
+#include "metrics/base/file_stamp.h"
 #include "metrics/base/result.h"
 #include "metrics/base/time.h"
 
-#include <sys/types.h>
-
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -23,16 +21,6 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max);
 
 // By way of PATH.new. Root hands the file to the owner of the folder, which is the daemon's user.
 Status replace_file(const std::string& path, std::string_view text);
-
-// What tells one state of a file from another without reading it; all zero where there is none.
-struct FileStamp {
-  ino_t inode = 0;
-  std::int64_t changed_ns = 0;
-  off_t size = 0;
-
-  bool operator==(const FileStamp&) const = default;
-};
-FileStamp stamp_of(const std::string& path);
 
 // An flock(2) on a file beside the one that is meant, for as long as the object lives. The kernel drops it with the
 // process.

@@ -64,7 +64,7 @@ void DecodeLedger::end_burst(Sequence& sequence) {
     // A pass that prefills a prompt is longer, and says nothing of what it yields.
     if (first_tokens_last_ <= sequence.burst_from) {
       const double seconds = to_seconds(burst.at - sequence.burst_from);
-      evidence_.add_length(sequence.evidence, seconds);
+      if (burst.source != TokenSource::kExactLive) evidence_.add_length(sequence.evidence, seconds);
       if (!sequence.burst_guessed) evidence_.add(sequence.evidence, burst.tokens, seconds);
       verdict_ = evidence_.verdict();
     }

@@ -1,16 +1,15 @@
 #include "metrics/export/channel.h"
 
+#include "metrics/base/file_stamp.h"
 #include "metrics/base/log.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdint>
 
 namespace rooflined::metrics_export {
 
@@ -119,16 +118,6 @@ Result<TlsContext> read_tls_files(const TlsFiles& files) {
     return Error{ErrorCode::kInvalid, "tls_key " + files.key, last_tls_error()};
   }
   return context;
-}
-
-// What changes when a file is written, replaced, or reached by another link.
-using FileStamp = std::array<std::int64_t, 5>;
-
-FileStamp stamp_of(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return {};
-  return {static_cast<std::int64_t>(status.st_dev), static_cast<std::int64_t>(status.st_ino), status.st_size,
-          status.st_ctim.tv_sec, status.st_ctim.tv_nsec};
 }
 
 // Renewed certificates are taken with the next connection: two stat() calls, small beside the handshake that follows.
