@@ -23,14 +23,14 @@ struct Collector final : FrameSink {
   }
 };
 
-std::string frames_of(std::string_view body, ContentCoding coding, bool gap, std::size_t piece) {
+std::string frames_of(std::string_view body, ContentCoding coding, bool gap, bool length_known, std::size_t piece) {
   HttpLimits limits;
   limits.frame_bytes_max = 512;
   limits.document_bytes_max = 4096;
   HttpCounters counters;
   Collector collector;
   ResponseBody response(limits, counters, collector);
-  response.start(MediaType::kEventStream, coding, true);
+  response.start(MediaType::kEventStream, coding, true, length_known);
   const std::size_t half = body.size() / 2;
   for (std::size_t from = 0; from < body.size();) {
     if (gap && from == half) response.gap();
@@ -49,8 +49,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < 2) return 0;
   const auto coding = static_cast<ContentCoding>(data[0] & 3);
   const bool gap = (data[0] & 4) != 0;
+  const bool length_known = (data[0] & 8) != 0;
   const std::string_view body(reinterpret_cast<const char*>(data + 1), size - 1);
-  const std::string whole = frames_of(body, coding, gap, body.size());
-  if (frames_of(body, coding, gap, 1) != whole || frames_of(body, coding, gap, 7) != whole) std::abort();
+  const std::string whole = frames_of(body, coding, gap, length_known, body.size());
+  for (const std::size_t piece : {std::size_t{1}, std::size_t{7}}) {
+    if (frames_of(body, coding, gap, length_known, piece) != whole) std::abort();
+  }
   return 0;
 }
