@@ -1,6 +1,7 @@
 // The body of a response: codings, event streams, lines, gaps. However it is cut, the frames are the same.
 //
-// Input: first byte: bits 0 and 1 the coding, bit 2 whether a gap comes in the middle; then the body.
+// Input: first byte: bits 0 and 1 the coding, bit 2 whether a gap comes in the middle,
+// bit 3 whether its length is known; then the body.
 
 #include "collectors/tap/exchange_body.h"
 
