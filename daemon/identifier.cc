@@ -21,7 +21,8 @@ namespace rooflined::daemon {
 namespace {
 
 constexpr Duration kWatchEvery = std::chrono::seconds(5);
-// Ollama starts a child when a request for another model comes, and has it load the model before it asks it anything.
+// Ollama and llama.cpp's router start a child when a request for another model comes, and have it load the model before
+// they ask it anything.
 constexpr Duration kChildrenEvery = std::chrono::seconds(1);
 constexpr std::size_t kChildrenMax = 8;
 constexpr Duration kAskAgainAfter = std::chrono::seconds(10);
@@ -190,6 +191,7 @@ TargetFacts Identifier::find_facts(const config::Config& config, const Question&
   facts.family = told.family;
   facts.version = told.version;
   facts.model = told.model_label();
+  facts.several_engines = told.several_engines();
   const bool named = settings != nullptr && !settings->model.empty();
   const std::string model = named ? settings->model : told.model_path;
   GeometryOptions wanted;
@@ -235,6 +237,7 @@ void Identifier::answer(const Question& question) {
   const std::lock_guard lock(mutex_);
   Watched& watched = watched_[question.endpoint];
   watched.asked_at = asked_at;
+  if (answered) watched.several_engines = facts.several_engines;
   // From now on another one is another server, whether or not watch() saw this one.
   if (watched.inode == 0) watched.inode = socket;
   last_ = CollectorSnapshot{"server", answered, to_seconds(monotonic_now() - asked_at)};
@@ -271,9 +274,11 @@ void Identifier::find_children() {
   const std::lock_guard lock(mutex_);
   std::optional<Listeners> listeners;
   for (auto& [endpoint, watched] : watched_) {
-    if (watched.family != ServerFamily::kOllama) continue;
+    const bool may_have = watched.several_engines || watched.family == ServerFamily::kOllama;
+    if (!may_have && watched.child_ports.empty()) continue;
     if (!listeners) listeners = Listeners::read();
-    std::vector<std::uint16_t> ports = listeners->child_ports(endpoint, kChildrenMax);
+    std::vector<std::uint16_t> ports;
+    if (may_have) ports = listeners->child_ports(endpoint, kChildrenMax);
     if (ports == watched.child_ports) continue;
     watched.child_ports = ports;
     // Another model was loaded, or one was unloaded. It answers when it has come up.

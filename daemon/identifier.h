@@ -34,7 +34,7 @@ class Identifier {
     bool restarted = false;
     // Of the listening socket: its inode.
     std::optional<std::uint64_t> socket = {};
-    // Of an Ollama server: where its children listen.
+    // Of a server that starts one for each model: where its children listen.
     std::optional<std::vector<std::uint16_t>> child_ports = {};
   };
 
@@ -66,6 +66,7 @@ class Identifier {
     std::uint64_t inode = 0;  // of the listening socket; 0: never seen from here (another network namespace)
     bool up = true;
     MonotonicTime asked_at;  // the epoch: never
+    bool several_engines = false;
     std::vector<std::uint16_t> child_ports = {};
   };
 

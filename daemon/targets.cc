@@ -259,7 +259,10 @@ std::uint16_t Targets::port_of(const Target& target) const {
 
 bool Targets::same_kind(const Target& one, const Target& other) const {
   const bool other_model = other.model != kUnknownModel && one.model != kUnknownModel && other.model != one.model;
-  return &one != &other && port_of(other) == port_of(one) && other.family == one.family && !other_model;
+  // A router and its children are of one family, too.
+  const bool one_is_child = parents_.contains(one.endpoint.port) != parents_.contains(other.endpoint.port);
+  return &one != &other && port_of(other) == port_of(one) && other.family == one.family && !other_model &&
+         !one_is_child;
 }
 
 // A server of the same kind that is gone from another address: a new container, or a new child, in its place.

@@ -52,6 +52,7 @@ struct TargetFacts {
   std::shared_ptr<const Geometry> draft_geometry = {};  // of the model that drafts, where one is named
   // Where the server answered.
   std::optional<server::DeployIdentity> identity = {};
+  bool several_engines = false;  // ServerIdentity's
 };
 
 class Targets final : public ProxySink {
@@ -141,7 +142,7 @@ class Targets final : public ProxySink {
     std::string name;
     ServerFamily family;
     std::string model;
-    std::uint16_t port;  // of an Ollama server's child: the server's
+    std::uint16_t port;  // of a child: its parent's
     bool up;
     bool proxy;
     bool gpu;

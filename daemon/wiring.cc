@@ -80,7 +80,11 @@ void Line::set_child_ports(const Endpoint& parent, const std::vector<std::uint16
       if (std::find(watch_.ports.begin(), watch_.ports.end(), port) == watch_.ports.end()) watch_.ports.push_back(port);
     }
   }
-  targets_->set_child_ports(parent.port, ports);
+  // What the same user started later on a port of the settings is a server of its own.
+  std::vector<std::uint16_t> children = ports;
+  std::erase_if(children,
+                [this](std::uint16_t port) { return std::find(ports_.begin(), ports_.end(), port) != ports_.end(); });
+  targets_->set_child_ports(parent.port, children);
   ++watch_changes_;
   tap_->set_watch(watch_);
 }

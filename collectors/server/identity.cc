@@ -161,7 +161,8 @@ Status add_props_answer(std::string_view body, ServerIdentity& identity) {
   }
   if (identity.family == ServerFamily::kUnknown) identity.family = ServerFamily::kLlamaCpp;
   take_text(member(*answer, "build_info"), identity.version);
-  take_text(member(*answer, "model_path"), identity.model_path);
+  identity.router = text(member(*answer, "role")) == "router";
+  if (!identity.router) take_text(member(*answer, "model_path"), identity.model_path);  // a router's is "none"
   identity.context_per_slot = number(member(settings, "n_ctx"));
   identity.slots = number(member(*answer, "total_slots"));
   // Builds of 2025 say it with a flag, those of 2026 with the kinds of speculation in use.

@@ -38,6 +38,7 @@ struct ServerIdentity {
   std::optional<std::uint64_t> context_per_slot;
   std::optional<std::uint64_t> slots;
   std::optional<bool> speculative;
+  bool router = false;  // llama.cpp: it has a server of its own for each model, and none itself
   std::map<std::string, std::string> arguments;  // that it was started with, as far as they make it another deploy
   std::string kv_cache_type;         // "q8_0,f16", "fp8_e4m3"; empty: not told, or as the model's weights are
   std::vector<std::string> running;  // Ollama: the models that are loaded
@@ -50,6 +51,8 @@ struct ServerIdentity {
   std::string model_label(std::string_view requested) const;
   // Ollama: the model that streams come from: the one that is loaded, or that is listed; empty where several may be.
   std::string running_model() const;
+  // An engine for each model, all behind this port.
+  bool several_engines() const { return router || family == ServerFamily::kOllama; }
   // The one base model's entry; nullptr where there is none or are several.
   const ServedModel* base_model() const;
 };

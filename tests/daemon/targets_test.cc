@@ -1,61 +1,17 @@
 #include "daemon/targets.h"
 
+#include "tests/daemon/targets_bench.h"
 #include "tests/support/catch.h"
-#include "tests/support/ledger_log.h"
 
 #include <vector>
 
 using namespace rooflined;
 using namespace rooflined::daemon;
-using rooflined::test::at_ms;
+using namespace rooflined::test;
 
 namespace {
 
-Endpoint endpoint(std::uint16_t port, std::uint8_t last_byte = 1) {
-  Endpoint endpoint;
-  endpoint.address[15] = last_byte;
-  endpoint.port = port;
-  return endpoint;
-}
-
-struct Bench {
-  std::vector<Targets::Found> found;
-  Targets targets;
-
-  explicit Bench(Targets::Options options = {})
-      : targets(with_windows(std::move(options)), [this](const Targets::Found& one) { found.push_back(one); }) {}
-
-  static Targets::Options with_windows(Targets::Options options) {
-    if (options.windows.empty()) options.windows = {{"1m", std::chrono::minutes(1)}};
-    return options;
-  }
-
-  void begin(ExchangeId id, const Endpoint& server, double ms) {
-    ExchangeBegin begin;
-    begin.exchange = id;
-    begin.server = server;
-    begin.at = at_ms(ms);
-    begin.streamed = true;
-    targets.on_begin(begin);
-  }
-  void token(ExchangeId id, double ms) {
-    targets.on_tokens(TokenEvent{id, 0, at_ms(ms), 1, 1, TokenSource::kExactLive});
-  }
-  void end(ExchangeId id, double ms) {
-    ExchangeEnd end;
-    end.exchange = id;
-    end.at = at_ms(ms);
-    targets.on_end(end);
-  }
-  // One whole exchange.
-  void exchange(ExchangeId id, const Endpoint& server, double ms, ServerFamily family) {
-    begin(id, server, ms);
-    targets.on_recognised(id, family, "v1");
-    token(id, ms + 10);
-    token(id, ms + 20);
-    end(id, ms + 21);
-  }
-};
+using Bench = TargetsBench;
 
 }  // namespace
 
@@ -380,20 +336,4 @@ TEST_CASE("with flows left out, tokens/s are scaled and what needs all sequences
   bench.targets.set_share(1);
   bench.targets.advance_to(at_ms(10'000 + 140e3));
   CHECK(bench.targets.snapshots(100e9)[0].caveats.empty());
-}
-
-TEST_CASE("a child keeps its name over its ports, and leaves with its socket") {
-  Bench bench;
-  bench.targets.set_child_ports(11434, {41234});
-  bench.exchange(1, endpoint(41234), 0, ServerFamily::kLlamaCpp);
-  bench.targets.advance_to(at_ms(4000));
-  CHECK(bench.targets.snapshots(100e9)[0].target == "llama.cpp-11434");
-  bench.targets.set_up(endpoint(41234), false, at_ms(5000));
-  bench.targets.advance_to(at_ms(5001));
-  CHECK(bench.targets.snapshots(100e9).empty());
-  bench.targets.set_child_ports(11434, {45678});
-  bench.exchange(2, endpoint(45678), 6000, ServerFamily::kLlamaCpp);
-  bench.targets.advance_to(at_ms(10'000));
-  REQUIRE(bench.targets.snapshots(100e9).size() == 1);
-  CHECK(bench.targets.snapshots(100e9)[0].target == "llama.cpp-11434");
 }

@@ -143,3 +143,23 @@ TEST_CASE("half-open flows: a side that vanished, a direction that is not seen, 
   CHECK(reused["requests"] == 2);
   CHECK(reused["requests_aborted"] == 1);
 }
+
+TEST_CASE("a server on a port of the settings is nobody's child, whoever started it") {
+  daemon::LineOptions options;
+  options.ports = {8000, 8080};
+  options.local_only = false;
+  daemon::Line line(options);
+  line.set_child_ports(kServer, {8000, 41234});
+  CHECK(line.watch().ports == std::vector<std::uint16_t>{8000, 8080, 41234});
+  for (const std::uint16_t port : std::vector<std::uint16_t>{8000, 41234}) {
+    const Hop hop{.server = ipv4(127, 0, 0, 1, port), .style = Style::kNative};
+    for (const TimedPacket& packet : hop_packets(hop, {.texts = {"a", "b", "c"}}, kClientPort))
+      line.on_packet(packet.view(tap::link_type::kEthernet));
+  }
+  line.finish();
+  const std::vector<TargetSnapshot> targets = line.targets().snapshots(std::nullopt);
+  REQUIRE(targets.size() == 2);
+  CHECK(targets[0].target == "llama.cpp-8000");
+  CHECK(targets[1].target == "llama.cpp-8080");
+  CHECK(targets[1].port == 41234);
+}

@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# Runs the daemon beside a real llama-server: tests/e2e/real_server.sh BUILD_DIR [counters|deploys]
+# Runs the daemon beside a real llama-server: tests/e2e/real_server.sh BUILD_DIR [counters|deploys|router]
 #
-# counters: what it counts of the traffic (real_server_test.py); deploys: what it says of restarts (real_deploys_test.py).
+# counters: what it counts of the traffic (real_server_test.py); deploys: what it says of restarts (real_deploys_test.py);
+# router: of a server that starts one for each model (real_router_test.py).
 # The server is $LLAMA_SERVER, or llama-server on the PATH, or (as root) the package llama.cpp of Debian testing in a
 # folder of its own under BUILD_DIR. The models have random weights and are written here.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-build=$(cd "${1:?usage: real_server.sh BUILD_DIR [counters|deploys]}" && pwd)
+build=$(cd "${1:?usage: real_server.sh BUILD_DIR [counters|deploys|router]}" && pwd)
 case ${2:-counters} in
   counters) test=real_server_test.py ;;
   deploys) test=real_deploys_test.py ;;
+  router) test=real_router_test.py ;;
   *) echo "real_server.sh: no such test: $2" >&2; exit 2 ;;
 esac
 root=$build/llama-server

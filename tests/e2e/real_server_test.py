@@ -24,9 +24,9 @@ WORDS = "river stone light paper window garden winter letter morning engine silv
 class Request:
     """One streamed request, and when its tokens came."""
 
-    def __init__(self, port, seed):
+    def __init__(self, port, seed, model=None):
         chance = random.Random(seed)
-        self.port = port
+        self.port, self.model = port, model
         self.route = ROUTES[seed % len(ROUTES)]
         self.tokens_wanted = chance.randint(40, 120)
         self.prompt = " ".join(chance.choice(WORDS) for _ in range(chance.randint(5, 60)))
@@ -39,6 +39,8 @@ class Request:
             body["messages"] = [{"role": "user", "content": self.prompt}]
         else:
             body["prompt"] = self.prompt
+        if self.model is not None:
+            body["model"] = self.model
         return json.dumps(body)
 
     def run(self):

@@ -61,6 +61,22 @@ TEST_CASE("a build that speculates says so") {
   CHECK(identity.speculative == true);
 }
 
+TEST_CASE("llama.cpp's router has an engine for each model, and a path of none") {
+  ServerIdentity identity;
+  REQUIRE(add_models_answer(recorded("b11669-router.models.json"), identity).ok());
+  REQUIRE(add_props_answer(recorded("b11669-router.props.json"), identity).ok());
+  CHECK(identity.family == ServerFamily::kLlamaCpp);
+  CHECK(identity.version == "b11669-Debian");
+  CHECK(identity.several_engines());
+  CHECK(identity.model_path.empty());
+  CHECK(identity.model_label().empty());
+  CHECK(identity.model_label("two") == "two");
+  // The same port later: a server of one model.
+  REQUIRE(add_props_answer(recorded("b11669.props.json"), identity).ok());
+  CHECK_FALSE(identity.several_engines());
+  CHECK(identity.model_path == "/lab/dense-q8.gguf");
+}
+
 TEST_CASE("vLLM: weights from root, adapters map to their base") {
   ServerIdentity identity;
   REQUIRE(add_models_answer(R"({"object":"list","data":[

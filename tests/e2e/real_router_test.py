@@ -1,0 +1,116 @@
+"""The daemon beside a real llama-server that starts one for each model: real_router_test.py BIN_DIR MODELS_FOLDER COMMAND…
+
+Nothing is configured but the router's port. Two clients each stream from two models at once: every stream counts once, under its own
+model, tokens exactly and with the bytes of its own file; the router is shown as a proxy."""
+
+import json
+import pathlib
+import sys
+import tempfile
+import threading
+import time
+
+import processes
+from real_server_test import Request, compare
+
+MODELS = ["random", "draft"]
+CLIENTS, EACH = 2, 4
+KNOWN_WITHIN = 30
+
+
+class Bench:
+    def __init__(self, folder, running, programs, models, command):
+        self.running = running
+        self.port, self.web = processes.free_ports(2)
+        settings = pathlib.Path(folder) / "rooflined.toml"
+        settings.write_text(
+            f'[web]\nlisten = "127.0.0.1:{self.web}"\n[state]\ndirectory = "{folder}/state"\n[capture]\nports = [{self.port}]\n'
+            "[ceiling]\npeak_bytes_per_second = 50e9\n"
+        )
+        running.start("router", *command, "--models-dir", models, "--host", "127.0.0.1", "--port", self.port, "-c", 8192, "-np", 4,
+                      "-t", 1, "--no-webui")
+        running.wait_for("the router", lambda: processes.answers(f"http://127.0.0.1:{self.port}/health"), 60)
+        running.start("daemon", programs / "rooflined", "run", "--config", settings)
+        running.wait_for("the daemon", lambda: processes.answers(f"http://127.0.0.1:{self.web}/readyz"), 30)
+
+    def targets(self):
+        return json.loads(processes.get(f"http://127.0.0.1:{self.web}/api/v1/state"))["targets"]
+
+    def engines(self):
+        return {target["model"]: target for target in self.targets() if target["role"] == "engine"}
+
+    def router(self):
+        return next((target for target in self.targets() if target["port"] == self.port), {})
+
+    def stream(self, clients, each, seed):
+        """The requests to each model, once they have all been answered."""
+        requests = {model: [Request(self.port, seed + i, model) for i in range(clients * each)] for model in MODELS}
+        failures = []
+
+        def client(mine):
+            try:
+                for request in mine:
+                    request.run()
+            except Exception as error:  # an assertion in a thread would be lost
+                failures.append(error)
+
+        threads = [threading.Thread(target=client, args=(all_of[i::clients],)) for all_of in requests.values() for i in range(clients)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failures, failures
+        return requests
+
+    def become_known(self):
+        """The first streams load the models, and may be over before their servers' ports are watched."""
+        deadline = time.monotonic() + KNOWN_WITHIN
+        while not (set(MODELS) <= set(self.engines()) and self.router().get("role") == "proxy"):
+            assert time.monotonic() < deadline, self.targets()
+            self.stream(1, 1, 900)
+            time.sleep(2)
+        time.sleep(3)  # until the ledger has settled it
+
+
+def check(bench):
+    faults = []
+    before, router_before = bench.engines(), bench.router()
+    requests = bench.stream(CLIENTS, EACH, 0)
+    time.sleep(5)
+    after, router = bench.engines(), bench.router()
+    for model in MODELS:
+        def grown(name, of=model):
+            return after[of][name] - before[of][name]
+
+        print(f"{after[model]['target']}, model {model}")
+        timings = [request.timings for request in requests[model]]
+        faults += compare("output tokens", grown("output_tokens"), sum(each["predicted_n"] for each in timings), 0)
+        faults += compare("sequence seconds", grown("decode_sequence_seconds"), sum(each["predicted_ms"] for each in timings) / 1e3, 0.01)
+        dense = after[model].get("geometry", {}).get("dense_bytes", 0)
+        faults += compare("bytes per pass", grown("decode_bytes_dense") / grown("decode_passes"), dense or float("nan"), 1e-6)
+        if not any("mbu_ratio" in window for window in after[model]["windows"]):
+            faults.append(f"{model}: no MBU")
+    if after["random"].get("geometry") == after["draft"].get("geometry"):
+        faults.append("two files of different sizes have the same geometry")
+    print("the router")
+    proxied = router["proxied_requests"] - router_before["proxied_requests"]
+    faults += compare("proxied requests", proxied, len(MODELS) * CLIENTS * EACH, 0)
+    if router["output_tokens"] != router_before["output_tokens"]:
+        faults.append(f"the router counts {router['output_tokens'] - router_before['output_tokens']} tokens of its own")
+    return faults
+
+
+def main():
+    programs, models, command = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    processes.require_packet_sockets()
+    with tempfile.TemporaryDirectory() as folder, processes.Processes(folder) as running:
+        bench = Bench(folder, running, programs, models, command)
+        bench.become_known()
+        faults = check(bench)
+    for fault in faults:
+        print("FAILED:", fault)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
