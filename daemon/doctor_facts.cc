@@ -3,6 +3,7 @@
 #include "collectors/ceiling/caches.h"
 #include "collectors/ceiling/working_set.h"
 #include "collectors/server/identify.h"
+#include "collectors/server/listening_sockets.h"
 #include "collectors/server/process.h"
 #include "collectors/tap/local_host.h"
 #include "collectors/tap/packet_source.h"
@@ -10,7 +11,6 @@
 #include "daemon/exposure.h"
 #include "daemon/hub_cache.h"
 #include "daemon/json_member.h"
-#include "daemon/listeners.h"
 #include "daemon/settings.h"
 #include "metrics/base/ip_address.h"
 #include "metrics/export/listen_socket.h"
@@ -114,18 +114,19 @@ void daemon_state(const config::Config& config, GatheredFacts& into) {
 
 void ports(const DoctorOptions& options, const config::Config& config, DoctorFacts& facts) {
   facts.ports = live_options(config).ports;
-  const Listeners listeners = Listeners::read((fs::path(options.root) / "proc").string());
+  const std::string proc = (fs::path(options.root) / "proc").string();
   const auto watched = [&](std::uint16_t port) {
     return std::find(facts.ports.begin(), facts.ports.end(), port) != facts.ports.end();
   };
   std::set<std::uint16_t> listening;
-  for (const Endpoint& endpoint : listeners.listening()) {
-    if (watched(endpoint.port)) listening.insert(endpoint.port);
+  const server::ListeningSockets listeners = server::ListeningSockets::read(proc);
+  for (const server::ListeningSocket& socket : listeners.all()) {
+    if (watched(socket.local.port)) listening.insert(socket.local.port);
   }
   const auto network = tap::system_host_network((fs::path(options.root) / "sys").string());
   const std::vector<tap::Address> own = network->addresses();
   std::set<std::uint16_t> remote;
-  for (const Endpoint& endpoint : listeners.remotes()) {
+  for (const Endpoint& endpoint : server::remote_endpoints(proc)) {
     if (!watched(endpoint.port) || is_loopback(endpoint.address)) continue;
     if (std::find(own.begin(), own.end(), endpoint.address) != own.end()) continue;
     const auto way = network->route(endpoint.address);

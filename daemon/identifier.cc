@@ -3,11 +3,11 @@
 #include "collectors/model/model_file.h"
 #include "collectors/server/command_line.h"
 #include "collectors/server/identify.h"
+#include "collectors/server/listening_sockets.h"
 #include "collectors/server/process.h"
 #include "daemon/clock.h"
 #include "daemon/geometry_overrides.h"
 #include "daemon/hub_cache.h"
-#include "daemon/listeners.h"
 #include "daemon/model_geometry.h"
 #include "metrics/base/file_start.h"
 #include "metrics/base/log.h"
@@ -179,7 +179,8 @@ std::optional<server::ServerIdentity> Identifier::ask_server(const config::Confi
   answered = identity.ok();
   if (!identity) return std::nullopt;
   // Of several models, only who sees the server's children hears when another one is loaded.
-  if (identity->models.size() > 1 && Listeners::read().inode(question.endpoint) == 0) identity->description.clear();
+  if (identity->models.size() > 1 && !server::ListeningSockets::now().inode(question.endpoint))
+    identity->description.clear();
   return std::move(*identity);
 }
 
@@ -233,7 +234,7 @@ void Identifier::answer(const Question& question) {
   find_moved(question.endpoint);
   const MonotonicTime asked_at = monotonic_now();
   TargetFacts facts = find_facts(config, question, answered);
-  const std::uint64_t socket = Listeners::read().inode(question.endpoint);
+  const std::uint64_t socket = server::ListeningSockets::now().inode(question.endpoint).value_or(0);
   const std::lock_guard lock(mutex_);
   Watched& watched = watched_[question.endpoint];
   watched.asked_at = asked_at;
@@ -272,11 +273,11 @@ void Identifier::find_moved(const Endpoint& endpoint) {
 
 void Identifier::find_children() {
   const std::lock_guard lock(mutex_);
-  std::optional<Listeners> listeners;
+  std::optional<server::ListeningSockets> listeners;
   for (auto& [endpoint, watched] : watched_) {
     const bool may_have = watched.several_engines || watched.family == ServerFamily::kOllama;
     if (!may_have && watched.child_ports.empty()) continue;
-    if (!listeners) listeners = Listeners::read();
+    if (!listeners) listeners = server::ListeningSockets::now();
     std::vector<std::uint16_t> ports;
     if (may_have) ports = listeners->child_ports(endpoint, kChildrenMax);
     if (ports == watched.child_ports) continue;
@@ -306,10 +307,10 @@ void Identifier::find_overlapped() {
 
 void Identifier::watch() {
   find_overlapped();
-  const Listeners listeners = Listeners::read();
+  const server::ListeningSockets listeners = server::ListeningSockets::now();
   const std::lock_guard lock(mutex_);
   for (auto& [endpoint, watched] : watched_) {
-    const std::uint64_t inode = listeners.inode(endpoint);
+    const std::uint64_t inode = listeners.inode(endpoint).value_or(0);
     const bool visible = watched.inode != 0 || inode != 0;
     const bool up = inode != 0 || !visible;
     // Another socket on the same port is another server, or the same one started again.

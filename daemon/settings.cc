@@ -1,6 +1,6 @@
 #include "daemon/settings.h"
 
-#include "daemon/listeners.h"
+#include "collectors/server/listening_sockets.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -88,9 +88,9 @@ LineOptions line_options(const config::Config& settings) {
   options.targets.settings = target_settings(settings);
   options.targets.gpu_present = gpu_present();
   options.targets.same_listener = [](const Endpoint& known, const Endpoint& seen) {
-    const Listeners listeners = Listeners::read();
-    const std::uint64_t inode = listeners.inode(known);
-    return inode != 0 && inode == listeners.inode(seen);
+    const server::ListeningSockets listeners = server::ListeningSockets::now();
+    const std::optional<std::uint64_t> inode = listeners.inode(known);
+    return inode && inode == listeners.inode(seen);
   };
   return options;
 }

@@ -25,20 +25,6 @@ struct ProcessOptions {
   std::string root;  // in front of absolute paths; empty on a real system
 };
 
-// The inode of the listening socket, from the text of /proc/net/tcp or /proc/net/tcp6. A socket on that very address
-// goes before one on all addresses.
-std::optional<std::uint64_t> listening_inode(std::string_view table, const Endpoint& endpoint);
-
-// The addresses that something listens on, and the far ends of the connections that are open; at most `endpoints_max`.
-std::vector<Endpoint> listening_endpoints(std::string_view table, std::size_t endpoints_max);
-std::vector<Endpoint> remote_endpoints(std::string_view table, std::size_t endpoints_max);
-
-// Ports above 1023 on which the user of `endpoint`'s listener has opened further sockets, later and for this host only:
-// where Ollama starts its child. `table` as above, `child_table` the same or the other one. Newest first, at most
-// `ports_max`.
-std::vector<std::uint16_t> child_ports(std::string_view table, std::string_view child_table, const Endpoint& endpoint,
-                                       std::size_t ports_max);
-
 // The lowest process id that holds the listening socket.
 Result<std::int64_t> find_listener(const Endpoint& endpoint, const ProcessOptions& options = {});
 

@@ -67,59 +67,6 @@ class Machine {
 
 }  // namespace
 
-TEST_CASE("children of a server: its user's later sockets, for this host only") {
-  const std::string table =
-      "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
-      "   0: 00000000:2CAA 00000000:0000 0A 00000000:00000000 00:00000000 00000000   998        0 100 1\n"  // 11434
-      "   1: 0100007F:A0FA 00000000:0000 0A 00000000:00000000 00:00000000 00000000   998        0 300 1\n"  // 41210
-      "   2: 0100007F:A0FB 00000000:0000 0A 00000000:00000000 00:00000000 00000000   998        0 200 1\n"  // 41211
-      "   3: 0100007F:A0FC 00000000:0000 0A 00000000:00000000 00:00000000 00000000   998        0 50 1\n"   // before
-      "   4: 0100007F:A0FD 00000000:0000 0A 00000000:00000000 00:00000000 00000000   1000       0 400 1\n"  // another
-                                                                                                            // user
-      "   5: 00000000:A0FE 00000000:0000 0A 00000000:00000000 00:00000000 00000000   998        0 500 1\n"  // for
-                                                                                                            // everybody
-      "   6: 0100007F:A0FF 0100007F:2CAA 01 00000000:00000000 00:00000000 00000000   998        0 600 1\n"  // no
-                                                                                                            // listener
-      "   7: 0100007F:0277 00000000:0000 0A 00000000:00000000 00:00000000 00000000   998        0 700 1\n";  // privileged
-  CHECK(child_ports(table, table, loopback(11434), 8) == std::vector<std::uint16_t>{41210, 41211});
-  CHECK(child_ports(table, table, loopback(11434), 1) == std::vector<std::uint16_t>{41210});
-  CHECK(child_ports(table, table, loopback(11435), 8).empty());
-  CHECK(child_ports("", table, loopback(11434), 8).empty());
-}
-
-TEST_CASE("the listening socket in the kernel's tables") {
-  constexpr std::array<std::uint8_t, 16> kAnyV4 = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0, 0, 0, 0};
-  const std::string v4 = std::string(kTableHead) +
-                         "   0: 0100007F:1F90 0100007F:9C40 01 00000000:00000000 00:00000000 00000000 0 0 11 1\n"
-                         "   1: 00000000:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 22 1\n"
-                         "   2: 0100007F:1F91 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 33 1\n"
-                         "   3: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 44 1\n"
-                         "broken line\n";
-  CHECK(listening_inode(v4, loopback(8080)) == 44U);  // not the established one; its address before all addresses
-  CHECK(listening_inode(v4, loopback(8081)) == 33U);
-  CHECK_FALSE(listening_inode(v4, loopback(8082)).has_value());
-  Endpoint other = loopback(8080);
-  other.address[15] = 9;
-  CHECK(listening_inode(v4, other) == 22U);
-
-  const std::string v6 =
-      "   0: 00000000000000000000000001000000:1F90 00000000000000000000000000000000:0000 0A 0:0 0:0 0 0 0 55 1\n"
-      "   1: 00000000000000000000000000000000:1F91 00000000000000000000000000000000:0000 0A 0:0 0:0 0 0 0 66 1\n"
-      "   2: 0000000000000000FFFF00000100007F:1F92 00000000000000000000000000000000:0000 0A 0:0 0:0 0 0 0 77 1";
-  Endpoint v6_loopback;
-  v6_loopback.address[15] = 1;
-  v6_loopback.port = 8080;
-  CHECK(listening_inode(v6, v6_loopback) == 55U);
-  CHECK(listening_inode(v6, loopback(8081)) == 66U);  // a dual-stack socket
-  CHECK(listening_inode(v6, loopback(8082)) == 77U);
-  CHECK_FALSE(listening_inode("", loopback(8080)).has_value());
-
-  CHECK(listening_endpoints(v4, 9) == std::vector<Endpoint>{{kAnyV4, 8080}, loopback(8081), loopback(8080)});
-  CHECK(listening_endpoints(v4, 1).size() == 1);
-  CHECK(remote_endpoints(v4, 9) == std::vector<Endpoint>{loopback(40000)});
-  CHECK(remote_endpoints("broken line", 9).empty());
-}
-
 TEST_CASE("the process behind a port") {
   Machine machine;
   CHECK(*find_listener(loopback(8080), machine.options()) == 42);
