@@ -35,6 +35,7 @@ def subcommands(program):
 def split_entry(head, description):
     """'--size UINT:SIZE [b, …] ...', 'Working set': the names, the value's name or None, the default, the words."""
     names, _, value = head.strip().partition(" ")
+    names = re.sub(r"\{\w+\}", "", names)  # --stream,--no-stream{false}
     value = value.replace("...", "").replace("REQUIRED", "").strip()
     value = re.sub(r"\s*(Excludes|Needs): \S+", "", value).strip()  # a flag with a rule is still a flag
     if not value:
@@ -48,19 +49,22 @@ def split_entry(head, description):
 
 
 def entries(program, command):
-    """The sections Positionals and Options of one subcommand: (names, value, default, words), each on one line."""
+    """The options and positionals of one subcommand, those of its groups too: (names, value, default, words)."""
     found = []
-    inside = False
-    for line in help_lines(program, command):
-        if re.match(r"^(positionals|options):", line.strip().lower()):
-            inside = True
-        elif inside and re.match(r"^  \S", line):
-            # The words begin in column 30, or on the next line where the names need more.
-            head = line[:30]
-            if line[29:30].strip() or head.count("[") != head.count("]"):
-                head = line
+    indent = None
+    lines = help_lines(program, command)
+    for line, following in zip(lines, lines[1:] + [""]):
+        heading = re.match(r"^( *)(positionals|options):", line.lower())
+        if heading:
+            indent = len(heading[1]) + 2
+        elif line.startswith("[Option Group"):
+            indent = None
+        elif indent and re.match(rf"^ {{{indent}}}\S", line):
+            # The words begin in column 28 of the section, or on the next line where the names need more.
+            words_at = indent + 28
+            head = line if following.startswith(" " * words_at) else line[:words_at]
             found.append([head, line[len(head):].strip()])
-        elif inside and line.startswith(" " * 20) and found:
+        elif indent and line.startswith(" " * 20) and found:
             found[-1][1] = (found[-1][1] + " " + line.strip()).strip()
     return [split_entry(head, words) for head, words in found]
 

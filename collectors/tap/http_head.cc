@@ -136,7 +136,8 @@ bool is_tls_content_type(char byte) {
 }
 
 bool looks_like_tls(std::string_view bytes) {
-  return bytes.size() >= 3 && is_tls_content_type(bytes[0]) && bytes[1] == 3 && bytes[2] >= 0 && bytes[2] <= 4;
+  return bytes.size() >= 3 && is_tls_content_type(bytes[0]) && bytes[1] == 3 &&
+         static_cast<unsigned char>(bytes[2]) <= 4;
 }
 
 std::optional<RequestHead> parse_request_head(std::string_view head) {

@@ -2,9 +2,9 @@
 _rooflined_sim() {
   local current=${COMP_WORDS[COMP_CWORD]} words
   case ${COMP_WORDS[1]} in
-    serve) words="--help --model --bandwidth --efficiency --max-batch --prefill-rate --prefill-chunk --overhead --draft-tokens --acceptance --preemption --jitter --jitter-correlation --jitter-period --seed --dialect --kv-cache-type --routing --zipf --replicas --balance --stream-interval --merge --hide-drafts --cached-prompts --server-version --change" ;;
-    load) words="--help --url --stream --no-stream{false} --slow-share --warm-up --ttft --itl --seed --concurrency --rate --prompt-tokens --output-tokens --whole-share --abort-share --usage --no-usage{false} --duration --cut --json" ;;
-    slo) words="--help --url --stream --no-stream{false} --slow-share --warm-up --ttft --itl --seed --prompt-tokens --output-tokens --whole-share --abort-share --usage --no-usage{false} --percentile --trial --first-rate --precision --trials --rooflined --target --replicas --json" ;;
+    serve) words="--help --model --bandwidth --efficiency --max-batch --prefill-rate --prefill-chunk --overhead --draft-tokens --acceptance --preemption --jitter --jitter-correlation --jitter-period --seed --dialect --kv-cache-type --routing --zipf --replicas --balance --stream-interval --merge --hide-drafts --cached-prompts --server-version --change --listen --pcap --duration --path --concurrency --rate --prompt-tokens --output-tokens --whole-share --abort-share --usage --no-usage" ;;
+    load) words="--help --url --stream --no-stream --slow-share --warm-up --ttft --itl --seed --concurrency --rate --prompt-tokens --output-tokens --whole-share --abort-share --usage --no-usage --duration --cut --json" ;;
+    slo) words="--help --url --stream --no-stream --slow-share --warm-up --ttft --itl --seed --prompt-tokens --output-tokens --whole-share --abort-share --usage --no-usage --percentile --trial --first-rate --precision --trials --rooflined --target --replicas --json" ;;
     make-model) words="--help --preset" ;;
     *) words="serve load slo make-model --help --version" ;;
   esac
