@@ -28,7 +28,12 @@ USUAL_PORTS = (8080, 8000, 30000, 11434, 3000, 1234, 5001, 23333)
 EFFICIENCY = 0.6
 CONCURRENCY = 4
 READY_SECONDS_MAX = 15
+# A machine that others keep busy gives no ceiling. Since the memory is simulated as well, its bandwidth can be named then.
+# A measurement on a quiet machine is there after half a minute.
+CEILING_SECONDS_MAX = 90
+NAMED_BANDWIDTH = "30GB"
 PR_SET_PDEATHSIG = 1
+SETTINGS_NAME = "rooflined.toml"
 
 
 class Failure(Exception):
@@ -109,7 +114,8 @@ class Children:
 
 
 def start_daemon(children, binaries, folder, listen):
-    settings = folder / "rooflined.toml"
+    """The process and the address that it answers at."""
+    settings = folder / SETTINGS_NAME
     # "always": no target is there yet that would make the daemon measure.
     settings.write_text(f'[web]\nlisten = "{listen}"\n[state]\ndirectory = "{folder}/state"\n'
                         '[ceiling]\nmeasure = "always"\n')
@@ -126,7 +132,7 @@ def start_daemon(children, binaries, folder, listen):
             children.check()
         answer = fetch(base + "/readyz")
         if answer and answer[0] == 200:
-            return base
+            return daemon, base
         time.sleep(0.2)
     raise Failure(f"the daemon was not ready after {READY_SECONDS_MAX} s: "
                   f"{(children.log_of('rooflined').strip().splitlines() or ['no message'])[-1]}")
@@ -136,9 +142,16 @@ class Simulation:
     """A simulated server, and load on it, once the ceiling is known: traffic before that would keep it from being
     measured."""
 
-    def __init__(self, children, binaries, folder, port):
-        self.children, self.binaries, self.folder, self.port = children, binaries, folder, port
+    def __init__(self, children, daemon, binaries, folder, port):
+        self.children, self.daemon, self.binaries, self.folder, self.port = children, daemon, binaries, folder, port
         self.stage = "ceiling"
+        self.named = False
+
+    def name_bandwidth(self):
+        with (self.folder / SETTINGS_NAME).open("a") as settings:
+            settings.write(f'peak_bytes_per_second = "{NAMED_BANDWIDTH}"\n')
+        self.daemon.send_signal(signal.SIGHUP)
+        self.named = True
 
     def advance(self, state):
         if self.stage == "ceiling" and state.get("ceiling"):
@@ -205,6 +218,10 @@ class Table:
         self.header_printed = False
         self.last_status = None
 
+    def note(self, text):
+        print(text, flush=True)
+        self.drawn = 0  # what is above stays
+
     def show(self, state, elapsed, simulated):
         rows = [row(target, state.get("ceiling")) for target in state.get("targets", [])]
         status = status_line(state, elapsed, simulated)
@@ -234,6 +251,10 @@ def show_live(children, base, simulation, seconds):
             state = json.loads(answer[1])
             if simulation:
                 simulation.advance(state)
+                if not state.get("ceiling") and not simulation.named and time.monotonic() - started > CEILING_SECONDS_MAX:
+                    table.note(f"too busy a machine to measure its memory: simulating one of {NAMED_BANDWIDTH}/s, named in "
+                               "the settings as [ceiling] peak_bytes_per_second")
+                    simulation.name_bandwidth()
             table.show(state, time.monotonic() - started, simulation is not None)
         time.sleep(1)
 
@@ -253,7 +274,7 @@ def ignore_signals():
 
 def run(options, children, folder):
     found = [port for port in USUAL_PORTS if is_inference_server(port)]
-    base = start_daemon(children, options.bin, folder, options.listen)
+    daemon, base = start_daemon(children, options.bin, folder, options.listen)
     print(f"rooflined answers at {base}  (/metrics for Prometheus; Ctrl-C ends it)")
     simulation = None
     if found:
@@ -264,7 +285,7 @@ def run(options, children, folder):
             raise Failure("no inference server answers, and none of the usual ports is free for a simulated one")
         print(f"no inference server on the usual ports: simulating one on 127.0.0.1:{free[0]}, {CONCURRENCY} streams, "
               f"at {EFFICIENCY:.0%} of the ceiling")
-        simulation = Simulation(children, options.bin, folder, free[0])
+        simulation = Simulation(children, daemon, options.bin, folder, free[0])
     show_live(children, base, simulation, options.seconds)
 
 
