@@ -88,4 +88,5 @@ step "tests"
 selection=()
 # A sanitizer slows the daemon enough to move what the live tests compare.
 if [ "$preset" = asan-ubsan ]; then selection=(--label-exclude '^(accuracy|e2e|tidy|bench|device)$'); else selection=(--label-exclude '^(bench|device)$'); fi
-ctest --test-dir "build/$preset" --output-on-failure --parallel "$(nproc)" "${selection[@]}"
+# Twice the cores: the live tests wait most of their time. What needs the machine for itself says so (RUN_SERIAL).
+ctest --test-dir "build/$preset" --output-on-failure --parallel "$((2 * $(nproc)))" "${selection[@]}"

@@ -11,9 +11,9 @@ if ! command -v clang-tidy-14 >/dev/null; then
   echo "skipped: clang-tidy-14 is not installed"
   exit 77
 fi
-# clang does not know some warnings of g++; a file that is not in the database is not built here.
-python3 - "$build" "$@" <<'PY' | xargs -r -P "$(nproc)" -n 1 clang-tidy-14 -p "$build" --quiet \
-  --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-error
+# The compiler's warnings are g++'s business: clang's own (-w) take a tenth of the time. A file that is not in the
+# database is not built here.
+python3 - "$build" "$@" <<'PY' | xargs -r -P "$(nproc)" -n 1 clang-tidy-14 -p "$build" --quiet --extra-arg=-w
 import json, os, sys
 root = os.getcwd()
 wanted = tuple(os.path.join(root, folder) + "/" for folder in sys.argv[2:])
