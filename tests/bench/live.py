@@ -46,7 +46,7 @@ def metric(web, name):
 
 
 class Bench:
-    def __init__(self, bin_folder, folder):
+    def __init__(self, bin_folder, folder, more=""):
         self.bin = pathlib.Path(bin_folder)
         self.folder = pathlib.Path(folder)
         self.port, self.web = processes.free_ports(2)
@@ -54,7 +54,7 @@ class Bench:
         self.settings.write_text(
             f'[capture]\nports = [{self.port}]\n[state]\ndirectory = "{folder}"\n[ceiling]\nmeasure = "never"\n'
             f'[web]\nlisten = "127.0.0.1:{self.web}"\n[[target]]\nname = "bench"\nport = {self.port}\n'
-            "dense_bytes_per_pass = 1e9\nkv_bytes_per_token = 1e5\n", encoding="utf-8")
+            f"dense_bytes_per_pass = 1e9\nkv_bytes_per_token = 1e5\n{more}", encoding="utf-8")
 
     def start_server(self, running, step):
         # The memory takes no time: each step is its overhead.

@@ -74,8 +74,9 @@ function newCard() {
 }
 
 // The live ten seconds where something was decoded in them, else the first window that saw any.
-function windowOf(target) {
-  return [target.live, ...(target.windows ?? [])].find((window) => window?.itl_seconds);
+// The newest figures of that kind, the live window's where it has them.
+function windowOf(target, has) {
+  return [target.live, ...(target.windows ?? [])].find((window) => window && has(window));
 }
 
 function deployWords(target) {
@@ -86,7 +87,7 @@ function deployWords(target) {
 }
 
 function drawCard(card, target, colour, now, width) {
-  const window = windowOf(target), mbu = window?.mbu_ratio;
+  const window = windowOf(target, (one) => one.itl_seconds), mbu = window?.mbu_ratio;
   say(card.title, target.target);
   say(card.about, [target.model, `${target.server}${target.version ? ` ${target.version}` : ""}`, target.memory === "gpu" ? "GPU" : "RAM",
     target.role === "proxy" ? `passes on to ${target.engine || "another target"}` : "", target.up ? "" : "gone"].filter(Boolean).join(" · "));
@@ -138,11 +139,13 @@ function drawTargets(state) {
     : ratios.map((ratio) => `${ratio.memory === "gpu" ? "GPU" : "RAM"}: ${percent(ratio.ratio)} of the bandwidth over the last ${ratio.window}, by the wall clock`).join(" · "));
 }
 
+// From the bound, which is of the passes whose bytes are known, as MBU is: a rate of all the window's time is absent where
+// the model became known within it.
 function pointOf(target, index) {
-  const window = windowOf(target);
-  if (!window?.mbu_ratio || !window.decode_bytes_per_second || !window.tokens_per_second || !target.bandwidth) return null;
-  const intensity = window.tokens_per_second / window.decode_bytes_per_second * 1e9;
-  const achieved = window.mbu_ratio * target.bandwidth / 1e9 * intensity;
+  const window = windowOf(target, (one) => one.mbu_ratio && one.tokens_per_second_bound);
+  if (!window || !target.bandwidth) return null;
+  const intensity = window.tokens_per_second_bound / target.bandwidth * 1e9;
+  const achieved = window.mbu_ratio * window.tokens_per_second_bound;
   return {target: target.target, memory: target.memory, roof: target.bandwidth, colour: index % 8, intensity, rate: achieved, mbu: window.mbu_ratio,
     words: `${target.target}: ${number(intensity, 2)} tokens per GB, ${rate(achieved)} while decoding, MBU ${mbuWords(window.mbu_ratio, target.caveats ?? [])}`};
 }
