@@ -149,11 +149,12 @@ std::vector<std::uint16_t> ListeningSockets::child_ports(const Endpoint& endpoin
   if (parent == nullptr) return {};
   std::vector<ListeningSocket> children;
   for (const ListeningSocket& socket : sockets_) {
-    // Sockets are numbered as they are made.
-    const bool later = socket.inode > parent->inode && socket.user == parent->user;
-    if (later && is_loopback(socket.local.address) && socket.local.port > kPrivilegedPortMax)
+    const bool other = socket.inode != parent->inode && socket.user == parent->user;
+    if (other && is_loopback(socket.local.address) && socket.local.port > kPrivilegedPortMax)
       children.push_back(socket);
   }
+  // Each processor numbers sockets from blocks of 1,024 of its own (get_next_ino() of fs/inode.c): a later one has the
+  // higher number most often, and a child may have a lower one than its parent.
   std::sort(children.begin(), children.end(),
             [](const ListeningSocket& a, const ListeningSocket& b) { return a.inode > b.inode; });
   std::vector<std::uint16_t> ports;

@@ -39,8 +39,8 @@ class ListeningSockets {
   // The inode of the socket that a connection to this address reaches: one on that very address goes before one on all
   // addresses. Absent: none, or it is in another namespace.
   std::optional<std::uint64_t> inode(const Endpoint& endpoint) const;
-  // Ports above 1023 on which the user of `endpoint`'s listener has opened further sockets, later and for this host
-  // only: where Ollama starts its child. Newest first, at most `ports_max`.
+  // Ports above 1023 on which the user of `endpoint`'s listener listens for this host only: where Ollama starts its
+  // child. As far as can be told newest first, at most `ports_max`.
   std::vector<std::uint16_t> child_ports(const Endpoint& endpoint, std::size_t ports_max) const;
 
   const std::vector<ListeningSocket>& all() const& { return sockets_; }

@@ -70,21 +70,21 @@ class Listener {
 
 }  // namespace
 
-TEST_CASE("children of a server: its user's later sockets, for this host only") {
+TEST_CASE("children of a server: its user's other sockets, for this host only") {
   const auto row = [](const char* local, const char* state, int user, int inode) {
     return std::string("   0: ") + local + " 00000000:0000 " + state + " 00000000:00000000 00:00000000 00000000 " +
            std::to_string(user) + " 0 " + std::to_string(inode) + " 1\n";
   };
-  const std::string server = row("00000000:2CAA", "0A", 998, 100);  // 11434
+  const std::string server = row("0100007F:2CAA", "0A", 998, 100);  // 11434
   const std::string others = row("0100007F:A0FA", "0A", 998, 300) + row("0100007F:A0FB", "0A", 998, 200) +
-                             row("0100007F:A0FC", "0A", 998, 50) +                          // before the server
+                             row("0100007F:A0FC", "0A", 998, 50) +                          // made by another processor
                              row("0100007F:A0FD", "0A", 1000, 400) +                        // another user's
                              row("00000000:A0FE", "0A", 998, 500) +                         // for everybody
                              row("0100007F:A0FF", "01", 998, 600) +                         // no listener
                              row("0100007F:0277", "0A", 998, 700) +                         // privileged
                              row("00000000000000000000000001000000:A0FB", "0A", 998, 201);  // of 41211, by IPv6
   const ListeningSockets sockets = ListeningSockets::of_table(kTableHead + server + others);
-  CHECK(sockets.child_ports(loopback(11434), 8) == std::vector<std::uint16_t>{41210, 41211});
+  CHECK(sockets.child_ports(loopback(11434), 8) == std::vector<std::uint16_t>{41210, 41211, 41212});
   CHECK(sockets.child_ports(loopback(11434), 1) == std::vector<std::uint16_t>{41210});
   CHECK(sockets.child_ports(loopback(11435), 8).empty());
   CHECK(ListeningSockets::of_table(others).child_ports(loopback(11434), 8).empty());
