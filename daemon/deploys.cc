@@ -242,6 +242,7 @@ void Deploys::take_slices(std::vector<Targets::Running>& running) {
     }
     slices[i] = running[i].books->slices().take_until(settled, others);
   }
+  for (const Targets::Unshown& one : unshown) one.books->slices().take_until(settled, {});
   for (std::size_t i = 0; i < running.size(); ++i) {
     const auto attached = attached_.find(running[i].endpoint);
     if (attached == attached_.end() || attached->second.history == nullptr || running[i].sampled) continue;
@@ -316,7 +317,7 @@ std::vector<DeploySnapshot> Deploys::deploys_of(const Endpoint& endpoint) const 
 
 void Deploys::describe(std::vector<TargetSnapshot>& targets) const {
   for (TargetSnapshot& target : targets) {
-    if (target.retired) continue;
+    if (target.further) continue;
     for (const auto& [endpoint, attached] : attached_) {
       if (attached.name != target.target || attached.history == nullptr) continue;
       target.deploys = snapshots_of(attached);

@@ -75,6 +75,22 @@ std::shared_ptr<const Geometry> geometry_from_files(const std::string& path, con
   return nullptr;
 }
 
+// Of the models that are loaded now the geometry, too.
+std::vector<EngineFacts> engines_of(const server::ServerIdentity& told, const Endpoint& endpoint,
+                                    const GeometryOptions& wanted) {
+  std::vector<EngineFacts> engines;
+  for (server::ListedModel& listed : server::listed_models(told)) {
+    GeometryOptions of_model = wanted;
+    of_model.served_bytes = listed.served->tensor_bytes;
+    const auto path = find_model(listed.served->root, false, endpoint);
+    EngineFacts engine{std::move(listed.label), std::move(listed.names)};
+    if (path) engine.geometry = geometry_from_files(*path, endpoint, of_model);
+    if (engine.geometry == nullptr) engine.geometry = told_geometry(told, *listed.served, of_model);
+    engines.push_back(std::move(engine));
+  }
+  return engines;
+}
+
 }  // namespace
 
 Identifier::Identifier(const config::Config& config) : config_(config) {}
@@ -178,9 +194,6 @@ std::optional<server::ServerIdentity> Identifier::ask_server(const config::Confi
   auto identity = server::identify(question.endpoint, question.family, options);
   answered = identity.ok();
   if (!identity) return std::nullopt;
-  // Of several models, only who sees the server's children hears when another one is loaded.
-  if (identity->models.size() > 1 && !server::ListeningSockets::now().inode(question.endpoint))
-    identity->description.clear();
   return std::move(*identity);
 }
 
@@ -211,9 +224,16 @@ TargetFacts Identifier::find_facts(const config::Config& config, const Question&
   if (answer) facts.identity = server::deploy_identity(*answer, wanted.kv_cache_type, path.value_or(""));
   if (facts.geometry == nullptr) facts.geometry = told_geometry(told, wanted);
   if (facts.geometry == nullptr) facts.geometry = catalogue_geometry(model, wanted);
-  if (!cache_known) facts.geometry = without_cache(facts.geometry);
+  if (facts.several_engines && !named) facts.engines = engines_of(told, question.endpoint, wanted);
+  if (!cache_known) {
+    facts.geometry = without_cache(facts.geometry);
+    for (EngineFacts& engine : facts.engines) engine.geometry = without_cache(engine.geometry);
+  }
   std::string warning;
   facts.geometry = override_geometry(std::move(facts.geometry), settings, warning);
+  for (EngineFacts& engine : facts.engines) {
+    engine.geometry = override_geometry(std::move(engine.geometry), settings, warning);
+  }
   if (!warning.empty()) log::warning("port {}: {}", question.endpoint.port, warning);
   if (settings != nullptr && !settings->draft_model.empty()) {
     const GeometryOptions draft{.kv_cache_type = {}, .served_bytes = {}, .weight_bits = {}};

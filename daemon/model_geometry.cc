@@ -97,12 +97,17 @@ std::shared_ptr<const Geometry> catalogue_geometry(const std::string& hub_name, 
   return file ? shared_of(*file, options, "catalogue") : nullptr;
 }
 
-std::shared_ptr<const Geometry> told_geometry(const server::ServerIdentity& identity, const GeometryOptions& options) {
-  if (!identity.description.empty()) {
-    if (auto described = described_geometry(identity.description, options)) return described;
+std::shared_ptr<const Geometry> told_geometry(const server::ServerIdentity& identity, const server::ServedModel& served,
+                                              const GeometryOptions& options) {
+  if (const auto description = identity.descriptions.find(served.id); description != identity.descriptions.end()) {
+    if (auto described = described_geometry(description->second, options)) return described;
   }
+  return served.tensor_bytes ? counted_geometry(served, options) : nullptr;
+}
+
+std::shared_ptr<const Geometry> told_geometry(const server::ServerIdentity& identity, const GeometryOptions& options) {
   const server::ServedModel* served = identity.base_model();
-  return served != nullptr && served->tensor_bytes ? counted_geometry(*served, options) : nullptr;
+  return served != nullptr ? told_geometry(identity, *served, options) : nullptr;
 }
 
 std::shared_ptr<const Geometry> without_cache(const std::shared_ptr<const Geometry>& geometry) {

@@ -29,6 +29,9 @@ std::shared_ptr<const Geometry> catalogue_geometry(const std::string& hub_name, 
 // From what the server itself tells; nullptr where that is too little. Ollama's description is a whole tensor table.
 // llama.cpp's two numbers are the weights, and no cache: taken as dense, unless the catalogue has a model of that name
 // with as many parameters, whose shape then holds.
+std::shared_ptr<const Geometry> told_geometry(const server::ServerIdentity& identity, const server::ServedModel& served,
+                                              const GeometryOptions& options);
+// The same of the one base model; nullptr where there is none or are several.
 std::shared_ptr<const Geometry> told_geometry(const server::ServerIdentity& identity, const GeometryOptions& options);
 
 // The same without a cache: bytes per token are not known.

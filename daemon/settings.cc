@@ -87,6 +87,7 @@ LineOptions line_options(const config::Config& settings) {
   options.targets.live = WindowSpan{"10s", std::chrono::seconds(10)};
   options.targets.settings = target_settings(settings);
   options.targets.gpu_present = gpu_present();
+  options.targets.models_max = settings.limits.models_max;
   options.targets.same_listener = [](const Endpoint& known, const Endpoint& seen) {
     const server::ListeningSockets listeners = server::ListeningSockets::now();
     const std::optional<std::uint64_t> inode = listeners.inode(known);

@@ -9,17 +9,6 @@
 #include <utility>
 
 namespace rooflined::daemon {
-namespace {
-
-constexpr const char* kUnknownModel = "unknown";
-
-// "/models/m.gguf" and "org/name" are shown by their last component.
-std::string last_component(const std::string& name) {
-  const std::size_t slash = name.find_last_of('/');
-  return to_label(slash == std::string::npos ? name : name.substr(slash + 1));
-}
-
-}  // namespace
 
 Targets::Targets(const Options& options, std::function<void(const Found&)> on_found,
                  std::function<RecordObserver*(const Endpoint&)> observer_for)
@@ -44,8 +33,9 @@ void Targets::note_alive(Target& target) {
 
 void Targets::join(ExchangeId exchange, Target& target, const ExchangeBegin& begin) {
   if (!begin.joined_late) note_alive(target);
-  owner_.emplace(exchange, Owner{&target, target.books.get()});
-  target.books->begin(begin);
+  EngineBooks& books = books_for(target, begin);
+  owner_.emplace(exchange, Owner{&target, &books});
+  books.begin(begin);
 }
 
 Targets::Target* Targets::find(const Endpoint& seen) {
@@ -131,22 +121,6 @@ std::unique_ptr<EngineBooks> Targets::new_books(const Target& target, LineTime n
   return std::make_unique<EngineBooks>(books, now, observer_for_ ? observer_for_(target.endpoint) : nullptr);
 }
 
-// Another model on the same port: books of its own, so that no count moves from one label to another.
-void Targets::retire(Target& target) {
-  constexpr std::size_t kRetiredMax = 8;
-  const LineTime now = std::max(now_, target.began);
-  target.retired.push_back(Retired{target.model, now, std::move(target.books)});
-  target.books = new_books(target, now);
-  const bool drained = target.retired.front().books->exchanges_in_flight() == 0;
-  if (target.retired.size() > kRetiredMax && drained) target.retired.erase(target.retired.begin());
-}
-
-void Targets::forget_retired(Target& target, LineTime now) {
-  std::erase_if(target.retired, [&](const Retired& retired) {
-    return now - retired.since > options_.forget_after && retired.books->exchanges_in_flight() == 0;
-  });
-}
-
 EngineBooks* Targets::books_of(ExchangeId exchange) {
   const auto owner = owner_.find(exchange);
   return owner == owner_.end() ? nullptr : owner->second.books;
@@ -175,8 +149,10 @@ void Targets::on_end(const ExchangeEnd& end) {
   const auto owner = owner_.find(end.exchange);
   if (owner == owner_.end()) return;
   constexpr double kOwnWeight = 0.1;
-  if (end.outcome == Outcome::kOk) owner->second.target->proxied_share *= 1 - kOwnWeight;
+  Target& target = *owner->second.target;
+  if (end.outcome == Outcome::kOk) target.proxied_share *= 1 - kOwnWeight;
   owner->second.books->end(end);
+  if (end.outcome == Outcome::kOk) ask_for_model(target, *owner->second.books);
   owner_.erase(owner);
 }
 
@@ -224,14 +200,13 @@ void Targets::advance_to(LineTime now, const std::map<Endpoint, LineTime>& held_
   for (auto it = targets_.begin(); it != targets_.end();) {
     Target& target = *it->second;
     const LineTime until = held_back.empty() ? now : books_until(target, now, held_back);
-    target.books->advance_to(until);
-    for (const Retired& retired : target.retired) retired.books->advance_to(until);
-    if (!target.retired.empty()) forget_retired(target, now);
+    for_all_books(target, [until](EngineBooks& books) { books.advance_to(until); });
+    forget_unused(target, now);
     const bool known = target.asked || now - target.began > options_.identity_wait;
     if (target.name.empty() && !target.superseded && known && !may_succeed(target)) name(target);
     const Duration forget_after = parents_.contains(target.endpoint.port) ? Duration{0} : options_.forget_after;
     const bool over = target.superseded || (target.gone_since && now - *target.gone_since > forget_after);
-    const bool forgotten = over && target.books->exchanges_in_flight() == 0 && target.retired.empty();
+    const bool forgotten = over && in_flight(target) == 0 && target.retired.empty();
     if (forgotten) std::erase_if(aliases_, [&](const auto& alias) { return alias.second == target.endpoint; });
     it = forgotten ? targets_.erase(it) : std::next(it);
   }
@@ -239,16 +214,14 @@ void Targets::advance_to(LineTime now, const std::map<Endpoint, LineTime>& held_
 
 void Targets::finish() {
   for (auto& [endpoint, target] : targets_) {
-    target->books->finish();
-    for (const Retired& retired : target->retired) retired.books->finish();
+    for_all_books(*target, [](EngineBooks& books) { books.finish(); });
     if (target->name.empty() && !target->superseded) name(*target);
   }
 }
 
 void Targets::lose_everywhere(LineTime at) {
   for (auto& [endpoint, target] : targets_) {
-    target->books->loss_everywhere(at);
-    for (const Retired& retired : target->retired) retired.books->loss_everywhere(at);
+    for_all_books(*target, [at](EngineBooks& books) { books.loss_everywhere(at); });
   }
 }
 
@@ -310,19 +283,13 @@ void Targets::learn(const Endpoint& endpoint, const TargetFacts& facts) {
   target.asked = true;
   if (facts.family != ServerFamily::kUnknown) target.family = facts.family;
   if (!facts.version.empty()) target.version = to_label(facts.version);
-  if (!facts.model.empty()) {
-    const std::string model = last_component(facts.model);
-    if (target.model != kUnknownModel && target.model != model) {
-      log::info("target {}: model {} instead of {}", target.name, model, target.model);
-      retire(target);
-    }
-    target.model = model;
-  }
+  if (facts.identity || !facts.engines.empty()) learn_engines(target, facts.engines);
+  if (target.engines.empty()) learn_model(target, facts.model);
   if (facts.identity) {
     target.identity = *facts.identity;
     ++target.answers;
   }
-  if (facts.geometry != nullptr) target.books->set_geometry(facts.geometry);
+  if (facts.geometry != nullptr && target.engines.empty()) target.books->set_geometry(facts.geometry);
   if (facts.draft_geometry != nullptr) target.books->set_draft_geometry(facts.draft_geometry);
 }
 
@@ -344,7 +311,7 @@ void Targets::set_restarted(const Endpoint& endpoint) {
 void Targets::set_refused(const Endpoint& endpoint) {
   Target* target = find(endpoint);
   // A server that answers others, and refuses some, runs: a full backlog, a packet filter.
-  if (target != nullptr && target->socket == 0 && target->books->exchanges_in_flight() == 0) target->refused = true;
+  if (target != nullptr && target->socket == 0 && in_flight(*target) == 0) target->refused = true;
 }
 
 void Targets::set_socket(const Endpoint& endpoint, std::uint64_t inode) {

@@ -1,7 +1,11 @@
 // The engines that the tap has found, each with its books: routes exchange events to them, names them, shows them.
 //
 //   in:   exchange events (ExchangeSink), the passing of line time, and what the server and the model file say of a
-//   target out:  target snapshots; a call to `on_found` for each new target, so that somebody asks it who it is
+//   target
+//   out:  target snapshots; a call to `on_found` for each new target, so that somebody asks it who it is
+//
+// A server that has an engine for each model, all behind one port (Ollama, llama.cpp's router), is one target with
+// books for each of those that it lists; what its clients call something else is "unknown" (targets_models.cc).
 //
 // A target appears at its first recognised exchange and is shown once it has been asked (or cannot be). Bounded:
 // targets here, exchanges by the tap. Capture thread only.
@@ -43,6 +47,13 @@ struct TargetSettings {
   std::vector<int> numa_nodes;                  // that the engine is pinned to; empty: all
 };
 
+// One of the engines behind a port that has several.
+struct EngineFacts {
+  std::string model;                 // as it is shown
+  std::vector<std::uint64_t> names;  // model_name_hash() of what it may be asked for by
+  std::shared_ptr<const Geometry> geometry = {};
+};
+
 // What asking the server brought. Fields that it did not tell are empty.
 struct TargetFacts {
   ServerFamily family = ServerFamily::kUnknown;
@@ -53,6 +64,8 @@ struct TargetFacts {
   // Where the server answered.
   std::optional<server::DeployIdentity> identity = {};
   bool several_engines = false;  // ServerIdentity's
+  // Of those: the models that the server lists, unless the settings name the one that it has.
+  std::vector<EngineFacts> engines = {};
 };
 
 class Targets final : public ProxySink {
@@ -66,6 +79,7 @@ class Targets final : public ProxySink {
     std::vector<TargetSettings> settings;
     bool gpu_present = false;  // a GPU device node is there: llama.cpp may have offloaded
     std::size_t targets_max = 64;
+    std::size_t models_max = 32;  // of one target, with books of their own
     // A target is shown without an answer after this long.
     Duration identity_wait = std::chrono::seconds(3);
     Duration forget_after = std::chrono::hours(1);
@@ -99,6 +113,10 @@ class Targets final : public ProxySink {
   void finish();
   // The kernel dropped packets somewhere.
   void lose_everywhere(LineTime at);
+
+  // Of a model that the server does not list, or of which it has several; and of those beyond `models_max`.
+  static constexpr const char* kUnknownModel = "unknown";
+  static constexpr const char* kOtherModels = "other";
 
   // The answer to on_found: facts, or that there are none.
   void learn(const Endpoint& endpoint, const TargetFacts& facts);
@@ -155,8 +173,8 @@ class Targets final : public ProxySink {
     EngineBooks* books;
   };
   std::vector<Running> running();
-  // Engines that are not shown, and may read the memory all the same: one that has no name yet, or one whose name
-  // another address bears by now.
+  // Engines that no deploy is told of, and that may read the memory all the same: one that has no name yet, one whose
+  // name another address bears by now, and those behind a port beside its first.
   struct Unshown {
     bool gpu;
     EngineBooks* books;
@@ -172,10 +190,11 @@ class Targets final : public ProxySink {
   std::vector<View> views(std::optional<BytesPerSecond> ceiling) const;
 
  private:
-  // Books of a model that the server no longer serves: its counters stay for a while, under its own name.
-  struct Retired {
+  // Of a model that the server no longer serves: its counters stay for a while, under its own name. Or of one that it
+  // has an engine for beside the first.
+  struct ModelBooks {
     std::string model;
-    LineTime since;
+    LineTime used;  // last
     std::unique_ptr<EngineBooks> books;
   };
   struct Target {
@@ -196,7 +215,14 @@ class Targets final : public ProxySink {
     server::DeployIdentity identity;  // as answered
     bool superseded = false;          // another address bears its name now
     std::unique_ptr<EngineBooks> books;
-    std::vector<Retired> retired;  // newest last
+    std::vector<ModelBooks> retired;  // newest last
+    // Several engines: what the server lists, and the books of those that were used after the first.
+    std::vector<EngineFacts> engines;
+    std::vector<ModelBooks> further;
+    std::uint64_t first_model = 0;  // that was asked for
+    bool mixed = false;             // before the server was asked: others as well
+    LineTime ask_at = LineTime::min();
+    Duration ask_pause{0};
     // As a proxy: the engine behind it, and the share of its latest requests that went there.
     std::optional<Endpoint> engine;
     double proxied_share = 0;
@@ -218,7 +244,23 @@ class Targets final : public ProxySink {
   void join(ExchangeId exchange, Target& target, const ExchangeBegin& begin);
   void note_word(Target& target, ExchangeId exchange, std::string_view word);
   void retire(Target& target);
-  void forget_retired(Target& target, LineTime now);
+  void forget_unused(Target& target, LineTime now);
+  EngineBooks& books_for(Target& target, const ExchangeBegin& begin);
+  EngineBooks& further_books(Target& target, const std::string& model, LineTime now);
+  static std::string model_of(const Target& target, std::uint64_t name);
+  static std::shared_ptr<const Geometry> geometry_of(const Target& target, const std::string& model);
+  static bool is_mixed(const Target& target, const std::string& model);
+  void learn_engines(Target& target, const std::vector<EngineFacts>& engines);
+  void learn_model(Target& target, const std::string& told);
+  void ask_for_model(Target& target, const EngineBooks& books);
+  // use(books) for all books of a target.
+  template <typename Use>
+  static void for_all_books(const Target& target, Use use) {
+    use(*target.books);
+    for (const ModelBooks& one : target.further) use(*one.books);
+    for (const ModelBooks& one : target.retired) use(*one.books);
+  }
+  static std::size_t in_flight(const Target& target);
   Target* find_or_add(const Endpoint& endpoint, ServerFamily family, LineTime now);
   void name(Target& target);
   bool same_kind(const Target& one, const Target& other) const;
@@ -229,10 +271,14 @@ class Targets final : public ProxySink {
   Device device_of(const Target& target) const;
   std::optional<BytesPerSecond> ram_bandwidth_of(const Target& target, std::optional<BytesPerSecond> ceiling) const;
   std::optional<BytesPerSecond> bandwidth_of(const Target& target, std::optional<BytesPerSecond> ceiling) const;
-  TargetSnapshot snapshot_of(const Target& target, std::optional<BytesPerSecond> ceiling) const;
+  TargetSnapshot snapshot_of(const Target& target, std::optional<BytesPerSecond> ceiling) const {
+    return snapshot_of(target, target.model, *target.books, ceiling);
+  }
+  TargetSnapshot snapshot_of(const Target& target, const std::string& model, const EngineBooks& books,
+                             std::optional<BytesPerSecond> ceiling) const;
   void show_role(const Target& target, TargetSnapshot& snapshot) const;
   void show_share(TargetSnapshot& snapshot) const;
-  static TargetSnapshot retired_snapshot(const Target& target, const Retired& retired);
+  static TargetSnapshot retired_snapshot(const Target& target, const ModelBooks& retired);
 
   Options options_;
   std::function<void(const Found&)> on_found_;

@@ -23,6 +23,19 @@ bool lives_on_gpu(ServerFamily family) {
   }
 }
 
+// What follows from how many sequences share a pass.
+void hide_passes(TargetSnapshot& snapshot) {
+  const auto hide = [](WindowSnapshot& window) {
+    window.mbu_ratio.reset();
+    window.decode_bandwidth_ratio.reset();
+    window.decode_bytes_per_second.reset();
+    window.tokens_per_second_bound.reset();
+    window.batch_size.reset();
+  };
+  for (WindowSnapshot& window : snapshot.windows) hide(window);
+  if (snapshot.live) hide(*snapshot.live);
+}
+
 }  // namespace
 
 Device Targets::device_of(const Target& target) const {
@@ -49,7 +62,9 @@ BytesPerSecond Targets::ram_decode_rate() const {
   constexpr Duration kSpan = std::chrono::seconds(10);
   BytesPerSecond sum = 0;
   for (const auto& [endpoint, target] : targets_) {
-    if (device_of(*target) == Device::kCpu && !target->is_proxy()) sum += target->books->decode_rate(kSpan).value_or(0);
+    if (device_of(*target) != Device::kCpu || target->is_proxy()) continue;
+    sum += target->books->decode_rate(kSpan).value_or(0);
+    for (const ModelBooks& one : target->further) sum += one.books->decode_rate(kSpan).value_or(0);
   }
   return sum;
 }
@@ -71,17 +86,18 @@ bool Targets::ram_bound_exists() const {
                      [this](const auto& entry) { return device_of(*entry.second) == Device::kCpu; });
 }
 
-TargetSnapshot Targets::snapshot_of(const Target& target, std::optional<BytesPerSecond> ceiling) const {
-  TargetSnapshot snapshot = target.books->snapshot(target.is_proxy() ? std::nullopt : bandwidth_of(target, ceiling));
+TargetSnapshot Targets::snapshot_of(const Target& target, const std::string& model, const EngineBooks& books,
+                                    std::optional<BytesPerSecond> ceiling) const {
+  TargetSnapshot snapshot = books.snapshot(target.is_proxy() ? std::nullopt : bandwidth_of(target, ceiling));
   snapshot.target = target.name;
   snapshot.server = family_name(target.family);
   snapshot.version = target.version;
-  snapshot.model = target.model;
+  snapshot.model = model;
   snapshot.port = target.endpoint.port;
   snapshot.memory = device_of(target) == Device::kGpu ? "gpu" : "ram";
   snapshot.up = !target.gone_since;
   snapshot.configured = target.settings.port != 0;
-  snapshot.replicas = target.books->replicas();
+  snapshot.replicas = books.replicas();
   if (!snapshot.up) {
     snapshot.windows.clear();
     snapshot.live.reset();
@@ -92,6 +108,7 @@ TargetSnapshot Targets::snapshot_of(const Target& target, std::optional<BytesPer
   } else if (device_of(target) == Device::kCpu && !target.settings.numa_nodes.empty()) {
     snapshot.caveats.emplace_back("numa_bound");
   }
+  if (is_mixed(target, model)) hide_passes(snapshot);
   show_role(target, snapshot);
   show_share(snapshot);
   return snapshot;
@@ -108,13 +125,9 @@ void Targets::show_role(const Target& target, TargetSnapshot& snapshot) const {
   if (engine != targets_.end()) snapshot.engine = engine->second->name;
   snapshot.caveats.clear();
   snapshot.geometry.reset();
-  const auto clear = [](WindowSnapshot& window) {
-    window.decode_bytes_per_second.reset();
-    window.batch_size.reset();
-    window.context_tokens.reset();
-  };
-  for (WindowSnapshot& window : snapshot.windows) clear(window);
-  if (snapshot.live) clear(*snapshot.live);
+  hide_passes(snapshot);
+  for (WindowSnapshot& window : snapshot.windows) window.context_tokens.reset();
+  if (snapshot.live) snapshot.live->context_tokens.reset();
 }
 
 // With flows left out, rates are scaled by the share, and what hangs on all sequences being seen is absent.
@@ -141,13 +154,13 @@ void Targets::show_share(TargetSnapshot& snapshot) const {
   if (sampled) snapshot.caveats.emplace_back("sampled");
 }
 
-TargetSnapshot Targets::retired_snapshot(const Target& target, const Retired& retired) {
+TargetSnapshot Targets::retired_snapshot(const Target& target, const ModelBooks& retired) {
   TargetSnapshot snapshot = retired.books->snapshot(std::nullopt);
   snapshot.target = target.name;
   snapshot.server = family_name(target.family);
   snapshot.model = retired.model;
   snapshot.port = target.endpoint.port;
-  snapshot.retired = true;
+  snapshot.further = snapshot.retired = true;
   snapshot.up = false;
   snapshot.windows.clear();
   snapshot.live.reset();
@@ -161,6 +174,14 @@ std::vector<TargetSnapshot> Targets::snapshots(std::optional<BytesPerSecond> cei
   for (const auto& [endpoint, target] : targets_) {
     if (target->name.empty()) continue;
     snapshots.push_back(snapshot_of(*target, ceiling));
+    for (const ModelBooks& one : target->further) {
+      TargetSnapshot further = snapshot_of(*target, one.model, *one.books, ceiling);
+      further.further = true;
+      // Of those that were all passed on to a child there is nothing to show.
+      const bool used = further.output_tokens > 0 || further.exchanges_in_flight > 0 ||
+                        further.requests != decltype(further.requests){};
+      if (used) snapshots.push_back(std::move(further));
+    }
     for (auto retired = target->retired.rbegin(); retired != target->retired.rend(); ++retired) {
       snapshots.push_back(retired_snapshot(*target, *retired));
     }
@@ -220,8 +241,10 @@ std::vector<Targets::Running> Targets::running() {
 std::vector<Targets::Unshown> Targets::unshown() {
   std::vector<Unshown> all;
   for (const auto& [endpoint, target] : targets_) {
-    if (!target->name.empty() || target->is_proxy()) continue;
-    all.push_back(Unshown{device_of(*target) == Device::kGpu, target->books.get()});
+    if (target->is_proxy()) continue;
+    const bool gpu = device_of(*target) == Device::kGpu;
+    if (target->name.empty()) all.push_back(Unshown{gpu, target->books.get()});
+    for (const ModelBooks& one : target->further) all.push_back(Unshown{gpu, one.books.get()});
   }
   return all;
 }

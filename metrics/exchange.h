@@ -47,6 +47,10 @@ struct Endpoint {
   friend auto operator<=>(const Endpoint&, const Endpoint&) = default;
 };
 
+// Of a model's name as a request, a response or a server's list spells it: never 0, and the same for all spellings of
+// one name ("llama3" and "Llama3:latest", "org/m" and "org\/m" in JSON).
+std::uint64_t model_name_hash(std::string_view name);
+
 // How the number of tokens of an event is known; wire-formats.md §1.1.
 enum class TokenSource : std::uint8_t {
   kExactLive,   // a cumulative counter or a list of ids on the frame itself
@@ -67,6 +71,8 @@ struct ExchangeBegin {
   // Exact where the request itself holds token ids. As the characters, of all its prompts together.
   std::optional<std::uint64_t> prompt_tokens;
   std::uint32_t prompts = 1;  // each with sequences of its own
+  // model_name_hash() of the model that was asked for, the name itself is not kept; 0: not known.
+  std::uint64_t model = 0;
 };
 
 // The frames of one sequence (= one choice of one exchange) that one TCP segment completed.

@@ -26,7 +26,8 @@ void LiveHistory::note(Snapshot& snapshot) {
   std::map<std::string, Points> shown;
   for (TargetSnapshot& target : snapshot.targets) {
     if (target.retired) continue;
-    Points points = points_[target.target];
+    const std::string name = target.further ? target.target + ' ' + target.model : target.target;
+    Points points = points_[name];
     if (step_over) {
       auto next = std::make_shared<std::vector<RecentPoint>>();
       if (points != nullptr) {
@@ -37,7 +38,7 @@ void LiveHistory::note(Snapshot& snapshot) {
       points = std::move(next);
     }
     target.recent = points;
-    shown.emplace(target.target, std::move(points));
+    shown.emplace(name, std::move(points));
   }
   points_ = std::move(shown);
 }

@@ -104,8 +104,9 @@ struct TargetSnapshot {
   std::string model;    // a name that the server lists, "unknown" where it lists none
   std::uint16_t port = 0;
   std::string memory = "ram";  // that its weights are read from: "ram" or "gpu"
-  // An earlier model of the target of that name, which comes before it: counters only (and `up` is false).
-  bool retired = false;
+  // Another model of the target of that name, which comes before it: what is not the model's own is that one's.
+  bool further = false;
+  bool retired = false;     // an earlier one: counters only (and `up` is false)
   bool proxy = false;       // its streams are those of another target, where they count
   std::string engine;       // that target's name
   bool configured = false;  // the settings have a [[target]] for its port

@@ -72,14 +72,17 @@ std::string reason(httplib::Error error) {
   return httplib::to_string(error);
 }
 
-// A description is one of a model that is there: nothing is loaded for it.
-void describe_running_model(const Endpoint& endpoint, const IdentifyOptions& options, ServerIdentity& identity) {
-  const std::string model = identity.running_model();
-  if (model.empty()) return;
+// Descriptions are of models that are there: nothing is loaded for them.
+void describe_running_models(const Endpoint& endpoint, const IdentifyOptions& options, ServerIdentity& identity) {
+  constexpr std::size_t kDescribedMax = 8;
   constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
-  const std::string body = nlohmann::json{{"model", model}, {"name", model}}.dump(-1, ' ', false, kReplace);
-  const Result<HttpAnswer> answer = http_ask(endpoint, "/api/show", body, options);
-  if (answer && answer->status == 200) identity.description = answer->body;
+  for (const std::string& model : identity.running_models()) {
+    if (identity.descriptions.size() == kDescribedMax) return;
+    const std::string body = nlohmann::json{{"model", model}, {"name", model}}.dump(-1, ' ', false, kReplace);
+    const Result<HttpAnswer> answer = http_ask(endpoint, "/api/show", body, options);
+    if (!answer) return;
+    if (answer->status == 200) identity.descriptions[model] = answer->body;
+  }
 }
 
 }  // namespace
@@ -185,7 +188,7 @@ Result<ServerIdentity> identify(const Endpoint& endpoint, ServerFamily hint, con
   for (const Question& question : kFurtherQuestions) {
     if (question.family == asked_as && ask(question.path, question.add)) break;
   }
-  if (asked_as == ServerFamily::kOllama) describe_running_model(endpoint, options, identity);
+  if (asked_as == ServerFamily::kOllama) describe_running_models(endpoint, options, identity);
   return identity;
 }
 

@@ -58,11 +58,24 @@ Result<json> parse(std::string_view body, std::string_view what) {
   return value;
 }
 
+// The file that a router starts a loaded model with.
+std::string path_of_loaded(const json& status) {
+  if (text(member(status, "value")) != "loaded") return {};
+  bool is_path = false;
+  for (const json& argument : member(status, "args")) {
+    const std::string word = text(argument);
+    if (is_path) return word;
+    is_path = word == "--model" || word == "-m";
+  }
+  return {};
+}
+
 ServedModel served_model(const json& entry) {
   ServedModel model;
   model.id = text(member(entry, "id"));
   model.base = text(member(entry, "parent"));
   model.root = text(member(entry, "root"));
+  if (model.root.empty()) model.root = path_of_loaded(member(entry, "status"));
   const json& meta = member(entry, "meta");
   model.parameters = number(member(meta, "n_params"));
   model.tensor_bytes = number(member(meta, "size"));
@@ -119,10 +132,30 @@ std::string ServerIdentity::model_label(std::string_view requested) const {
   return {};
 }
 
-std::string ServerIdentity::running_model() const {
-  if (running.size() == 1) return running.front();
+std::vector<std::string> ServerIdentity::running_models() const {
   const ServedModel* listed = running.empty() ? base_model() : nullptr;
-  return listed == nullptr ? std::string() : listed->id;
+  return listed == nullptr ? running : std::vector{listed->id};
+}
+
+std::vector<ListedModel> listed_models(const ServerIdentity& identity) {
+  std::vector<ListedModel> listed;
+  std::map<std::string, unsigned> bearers;
+  for (const ServedModel& model : identity.models) {
+    if (model.base.empty()) ++bearers[last_component(model.id)];
+  }
+  for (const ServedModel& model : identity.models) {
+    if (!model.base.empty()) continue;
+    const std::string name = last_component(model.id);
+    const bool own = bearers[name] == 1;
+    ListedModel& entry = listed.emplace_back(ListedModel{&model, own ? name : to_label(model.id), {}});
+    entry.names.push_back(model_name_hash(model.id));
+    if (own) entry.names.push_back(model_name_hash(name));
+    for (const std::string& alias : model.aliases) entry.names.push_back(model_name_hash(alias));
+    for (const ServedModel& adapter : identity.models) {
+      if (adapter.base == model.id) entry.names.push_back(model_name_hash(adapter.id));
+    }
+  }
+  return listed;
 }
 
 ServerFamily family_of_owner(std::string_view owned_by) {

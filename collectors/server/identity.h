@@ -25,7 +25,7 @@ struct ServedModel {
   std::string id;
   std::vector<std::string> aliases;
   std::string base;  // of an adapter: the id of the model that it adapts; else empty
-  std::string root;  // where the weights came from, where the server says (vLLM)
+  std::string root;  // where the weights came from, where the server says (vLLM, llama.cpp's router)
   std::optional<std::uint64_t> parameters;
   std::optional<Bytes> tensor_bytes;
 };
@@ -42,20 +42,30 @@ struct ServerIdentity {
   std::map<std::string, std::string> arguments;  // that it was started with, as far as they make it another deploy
   std::string kv_cache_type;         // "q8_0,f16", "fp8_e4m3"; empty: not told, or as the model's weights are
   std::vector<std::string> running;  // Ollama: the models that are loaded
-  std::string description;           // Ollama: what it tells of the one that is, as JSON (collectors/model reads it)
+  // Ollama: what it tells of those, as JSON (collectors/model reads it).
+  std::map<std::string, std::string> descriptions;
 
   // The model to name in labels: the last path component of the one base model; empty where there is none or are
   // several.
   std::string model_label() const;
   // The same for the name that a client used; empty where the server does not list it.
   std::string model_label(std::string_view requested) const;
-  // Ollama: the model that streams come from: the one that is loaded, or that is listed; empty where several may be.
-  std::string running_model() const;
+  // Ollama: the models that streams may come from: those that are loaded, or the only one that is listed.
+  std::vector<std::string> running_models() const;
   // An engine for each model, all behind this port.
   bool several_engines() const { return router || family == ServerFamily::kOllama; }
   // The one base model's entry; nullptr where there is none or are several.
   const ServedModel* base_model() const;
 };
+
+// A model of the list, by what it may be asked for.
+struct ListedModel {
+  const ServedModel* served;         // lives as long as the identity
+  std::string label;                 // no other's in the list
+  std::vector<std::uint64_t> names;  // model_name_hash() of its id, aliases, and adapters' ids
+};
+// Base models only. Two whose last path component is the same are called by their whole ids.
+std::vector<ListedModel> listed_models(const ServerIdentity& identity);
 
 // The family behind `owned_by` of /v1/models; kUnknown where it says nothing.
 ServerFamily family_of_owner(std::string_view owned_by);

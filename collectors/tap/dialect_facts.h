@@ -85,6 +85,7 @@ struct FrameFacts {
   VersionText version;
   std::optional<std::uint64_t> response_id;  // a hash of the server's id for this response, where it is wanted
   bool wants_response_id = true;             // not touched by clear()
+  std::uint64_t model = 0;                   // model_name_hash(); 0: not said
   // Where in the frame the text of its first choice stands; 0: not known.
   std::size_t text_at = 0;
   std::size_t text_size = 0;
@@ -100,6 +101,7 @@ struct FrameFacts {
     family = ServerFamily::kUnknown;
     version.clear();
     response_id.reset();
+    model = 0;
     text_at = text_size = 0;
   }
 
@@ -121,6 +123,7 @@ struct RequestFacts {
   std::uint64_t prompt_characters = 0;
   std::optional<std::uint64_t> prompt_tokens;
   std::uint32_t prompts = 1;
+  std::uint64_t model = 0;  // model_name_hash(); 0: not said
   // Sequences that the answer will have: prompts × choices of each.
   std::uint32_t sequences = 1;
   // More of them are decoded than the answer will have: beam search, best_of.

@@ -54,6 +54,8 @@ Shape read_ollama(JsonFrame& frame, FrameFacts& facts) {
       facts.prompt_tokens = positive(json_count(value));
     } else if (key == "logprobs") {
       choice.logprobs = json_array_size(value);
+    } else if (key == "model") {
+      facts.model = read_model(value);
     } else if (key == "remote_host") {
       facts.remote = !json_raw_string(value).value_or(std::string_view{}).empty();
     } else if (key == "error") {

@@ -102,6 +102,11 @@ void read_response_id(JsonValue& value, FrameFacts& facts) {
   facts.response_id = std::hash<std::string_view>()(*id);
 }
 
+std::uint64_t read_model(JsonValue& value) {
+  const std::string_view name = json_raw_string(value).value_or(std::string_view{});
+  return name.empty() ? 0 : model_name_hash(name);
+}
+
 bool read_text(JsonValue& value, ChoiceFacts& choice) {
   const auto raw = json_raw_string(value);
   if (!raw) return false;

@@ -33,6 +33,8 @@ void read_metrics(JsonValue& value, FrameFacts& facts);
 void read_fingerprint(JsonValue& value, FrameFacts& facts);
 // The id of the response, where it can be the only one of its kind: a hash of it, the id itself is not kept.
 void read_response_id(JsonValue& value, FrameFacts& facts);
+// model_name_hash() of a name; 0: it is none.
+std::uint64_t read_model(JsonValue& value);
 // Adds a string's characters to a choice; true where there is text.
 bool read_text(JsonValue& value, ChoiceFacts& choice);
 // `tool_calls` and `function_call` of a message: names and arguments, as text or as an object.
@@ -100,6 +102,8 @@ OpenAiFrame read_openai_frame(JsonFrame& frame, FrameFacts& facts, OnChoice on_c
       read_fingerprint(value, facts);
     } else if (key == "id") {
       read_response_id(value, facts);
+    } else if (key == "model") {
+      facts.model = read_model(value);
     } else if (key == "object") {
       read.object = openai_object_of(value);
     } else if (key == "error") {

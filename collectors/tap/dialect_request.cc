@@ -1,5 +1,6 @@
 #include "collectors/tap/dialect_request.h"
 
+#include "collectors/tap/dialect_openai.h"
 #include "collectors/tap/json_reader.h"
 
 #include <algorithm>
@@ -153,7 +154,9 @@ void read_candidates(std::string_view key, JsonValue& value, Fields& fields) {
 }
 
 void read_option(std::string_view key, JsonValue& value, Fields& fields, RequestFacts& facts) {
-  if (key == "stream") {
+  if (key == "model") {
+    facts.model = read_model(value);
+  } else if (key == "stream") {
     facts.streamed = json_bool(value).value_or(facts.streamed);
   } else if (key == "n" || key == "n_cmpl") {
     fields.choices = json_count(value).value_or(1);

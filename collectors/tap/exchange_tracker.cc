@@ -59,6 +59,7 @@ void Exchange::take_request(std::string_view bytes) {
   if (facts) {
     request_facts_.streamed = facts->streamed;
     request_facts_.sequences = facts->sequences;
+    request_facts_.model = facts->model;
   }
   request_unreadable();
 }
@@ -105,6 +106,7 @@ void Exchange::begin_now() {
   begin.prompt_characters = request_facts_.prompt_characters;
   begin.prompt_tokens = request_facts_.prompt_tokens;
   begin.prompts = request_facts_.prompts;
+  begin.model = request_facts_.model;
   context_.sink.on_begin(begin);
 }
 
@@ -198,6 +200,7 @@ bool Exchange::is_exchange(const FrameFacts& facts) {
   if (begun_ || facts.loads_only) return begun_;
   const bool tokens = std::any_of(facts.choices.begin(), facts.choices.end(), bears_tokens);
   if (tentative_ && !tokens) return false;
+  if (request_facts_.model == 0) request_facts_.model = facts.model;
   begin_now();
   return true;
 }

@@ -102,18 +102,41 @@ void add_deploy(FamilyBuilder& out, std::string_view name, const TargetSnapshot&
   add_change(out, kItlDeployChange, kItlDeployChangeBound, name, deploy.itl);
 }
 
+// Of all models of a target together.
+struct TargetSums {
+  std::uint64_t active_sequences = 0;
+  std::uint64_t exchanges_in_flight = 0;
+  bool ceiling_exceeded = false;
+};
+
+// The target at `i` and the models behind it that are also its.
+TargetSums target_sums(const std::vector<TargetSnapshot>& targets, std::size_t i) {
+  TargetSums sums;
+  do {
+    sums.active_sequences += targets[i].active_sequences;
+    sums.exchanges_in_flight += targets[i].exchanges_in_flight;
+    sums.ceiling_exceeded = sums.ceiling_exceeded || targets[i].ceiling_exceeded;
+  } while (++i < targets.size() && targets[i].further);
+  return sums;
+}
+
 // Requires: the target is up and the capture too.
-void add_target_gauges(FamilyBuilder& out, std::string_view name, const TargetSnapshot& target) {
+void add_target_gauges(FamilyBuilder& out, std::string_view name, const TargetSnapshot& target,
+                       const TargetSums& sums) {
   out.add(kTargetInfo, {name, target.server, target.proxy ? "proxy" : "engine", target.engine, target.memory}, 1);
   out.add(kTargetReplicas, {name}, target.replicas);
   add_if(out, kTokenEstimateError, {name}, target.token_estimate_error);
-  out.add(kActiveSequences, {name}, as_number(target.active_sequences));
-  out.add(kExchangesInFlight, {name}, as_number(target.exchanges_in_flight));
+  out.add(kActiveSequences, {name}, as_number(sums.active_sequences));
+  out.add(kExchangesInFlight, {name}, as_number(sums.exchanges_in_flight));
   if (target.bandwidth) {
     out.add(kTargetBandwidth, {name}, *target.bandwidth);
-    out.add(kCeilingExceeded, {name}, as_gauge(target.ceiling_exceeded));
+    out.add(kCeilingExceeded, {name}, as_gauge(sums.ceiling_exceeded));
   }
   add_deploy(out, name, target);
+}
+
+// Likewise; what is of one model, and caveats, which any of them may have.
+void add_model_gauges(FamilyBuilder& out, std::string_view name, const TargetSnapshot& target) {
   for (const std::string& reason : target.caveats) out.add(kMbuCaveat, {name, reason}, 1);
   if (target.geometry) {
     out.add(kGeometryInfo, {name, target.model, target.geometry->architecture, target.geometry->source}, 1);
@@ -158,7 +181,9 @@ void add_snapshot(FamilyBuilder& out, const Snapshot& snapshot) {
     add_target_counters(out, names[i], target);
     out.add(kTargetUp, {names[i]}, as_gauge(target.up));
     if (target.configured) out.add(kTargetConfigured, {names[i]}, 1);
-    if (up && target.up) add_target_gauges(out, names[i], target);
+    if (!up || !target.up) continue;
+    if (!target.further) add_target_gauges(out, names[i], target, target_sums(snapshot.targets, i));
+    add_model_gauges(out, names[i], target);
   }
   if (up) {
     for (const NodeRatioSnapshot& node : snapshot.node_ratios) {
@@ -204,7 +229,7 @@ std::vector<std::string> target_labels(const Snapshot& snapshot) {
   std::set<std::string> taken;
   for (const TargetSnapshot& target : snapshot.targets) {
     const std::string label = to_label(target.target);
-    if (target.retired && !labels.empty()) {
+    if (target.further && !labels.empty()) {
       labels.push_back(labels.back());
       continue;
     }

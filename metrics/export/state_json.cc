@@ -157,6 +157,7 @@ json to_json(const TargetSnapshot& target, const std::string& name, bool capture
   put(object, "up", target.up);
   put(object, "role", std::string(target.proxy ? "proxy" : "engine"));
   if (target.proxy) put(object, "engine", target.engine);
+  if (target.further) put(object, "further", true);
   if (target.retired) put(object, "retired", true);
   put_target_counters(object, target);
   json& deploys = object["deploys"] = json::array();
@@ -307,7 +308,9 @@ std::string history_json(const Snapshot& snapshot) {
     for (std::size_t i = 0; i < snapshot.targets.size(); ++i) {
       const TargetSnapshot& target = snapshot.targets[i];
       if (target.recent == nullptr) continue;
-      json& points = targets[names[i]] = json::array();
+      // As the page calls it.
+      const std::string name = target.further ? names[i] + ' ' + to_label(target.model) : names[i];
+      json& points = targets[name] = json::array();
       for (const RecentPoint& point : *target.recent) points.push_back(to_json(point));
     }
     return object.dump();

@@ -152,7 +152,7 @@ TEST_CASE("what a server tells of its model") {
     CHECK(told_geometry(identity, {})->expert_groups.empty());
   }
   SECTION("a whole tensor table") {
-    identity.description =
+    identity.descriptions[identity.models[0].id] =
         R"({"model_info":{"general.architecture":"llama","llama.block_count":1,"llama.embedding_length":32,
             "llama.attention.head_count":2},"tensors":[{"name":"token_embd.weight","type":"F16","shape":[32,10]},
             {"name":"blk.0.attn_q.weight","type":"F16","shape":[32,32]}]})";

@@ -32,8 +32,9 @@ struct TargetsBench {
     return options;
   }
 
-  void begin(ExchangeId id, const Endpoint& server, double ms) {
+  void begin(ExchangeId id, const Endpoint& server, double ms, const char* model = nullptr) {
     ExchangeBegin begin;
+    if (model != nullptr) begin.model = model_name_hash(model);
     begin.exchange = id;
     begin.server = server;
     begin.at = at_ms(ms);
@@ -50,8 +51,8 @@ struct TargetsBench {
     targets.on_end(end);
   }
   // One whole exchange.
-  void exchange(ExchangeId id, const Endpoint& server, double ms, ServerFamily family) {
-    begin(id, server, ms);
+  void exchange(ExchangeId id, const Endpoint& server, double ms, ServerFamily family, const char* model = nullptr) {
+    begin(id, server, ms, model);
     targets.on_recognised(id, family, "v1");
     token(id, ms + 10);
     token(id, ms + 20);

@@ -24,9 +24,9 @@ WORDS = "river stone light paper window garden winter letter morning engine silv
 class Request:
     """One streamed request, and when its tokens came."""
 
-    def __init__(self, port, seed, model=None):
+    def __init__(self, port, seed, model=None, host="127.0.0.1"):
         chance = random.Random(seed)
-        self.port, self.model = port, model
+        self.host, self.port, self.model = host, port, model
         self.route = ROUTES[seed % len(ROUTES)]
         self.tokens_wanted = chance.randint(40, 120)
         self.prompt = " ".join(chance.choice(WORDS) for _ in range(chance.randint(5, 60)))
@@ -44,7 +44,7 @@ class Request:
         return json.dumps(body)
 
     def run(self):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=300)
         self.sent = time.monotonic()
         connection.request("POST", self.route, self.body(), {"Content-Type": "application/json"})
         response = connection.getresponse()

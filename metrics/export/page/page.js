@@ -254,6 +254,7 @@ async function answered() {
   try {
     if (latest === null || awaySince !== null) await loadHistory();
     const state = await ask("/api/v1/state");
+    for (const target of state.targets) if (target.further) target.target += ` ${target.model}`;  // a card of its own
     comeBack();
     return state;
   } catch (error) {

@@ -154,17 +154,20 @@ TEST_CASE("Ollama is asked which model is loaded, and what that one is") {
   CHECK(identity->version == "0.12.1");
   CHECK(server.asked() == std::vector<std::string>{"/v1/models", "/api/version", "/api/ps", "/api/show"});
   CHECK(server.sent() == R"({"model":"b:latest","name":"b:latest"})");
-  CHECK(identity->description == R"({"model_info":{"general.architecture":"llama"}})");
+  CHECK(identity->descriptions.at("b:latest") == R"({"model_info":{"general.architecture":"llama"}})");
 }
 
-TEST_CASE("which of Ollama's models answers is not known while several are loaded: none is described") {
+TEST_CASE("of several models that Ollama has loaded each is described, and no other") {
   LocalServer server;
   server.answer("/v1/models", R"({"data":[{"id":"a:latest","owned_by":"library"},{"id":"b:latest"}]})");
   server.answer("/api/ps", R"({"models":[{"name":"a:latest"},{"name":"b:latest"}]})");
+  server.answer_post("/api/show", R"({"model_info":{}})");
   server.start();
   const auto identity = identify(server.endpoint(), ServerFamily::kUnknown, options());
   REQUIRE(identity.ok());
-  CHECK(identity->description.empty());
+  CHECK(identity->descriptions.size() == 2);
+  CHECK(identity->descriptions.contains("a:latest"));
+  CHECK(server.asked() == std::vector<std::string>{"/v1/models", "/api/version", "/api/ps", "/api/show", "/api/show"});
 }
 
 TEST_CASE("the hint stands where the list says nothing; an older route is tried second") {

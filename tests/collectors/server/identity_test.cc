@@ -3,9 +3,11 @@
 #include "collectors/server/identity.h"
 #include "tests/support/catch.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 using namespace rooflined;
 using namespace rooflined::server;
@@ -214,18 +216,55 @@ TEST_CASE("vLLM's metrics tell the cache's type and nothing else is taken from t
   }
 }
 
-TEST_CASE("Ollama: the model that streams come from is the one that is loaded, or the one there is") {
+TEST_CASE("Ollama: the models that streams come from are those that are loaded, or the one there is") {
   ServerIdentity identity;
   REQUIRE(add_models_answer(R"({"data":[{"id":"a:latest","owned_by":"library"},{"id":"b:latest"}]})", identity).ok());
-  CHECK(identity.running_model().empty());
+  CHECK(identity.running_models().empty());
   REQUIRE(add_running_answer(R"({"models":[{"name":"b:latest","model":"b:latest","size":1,"size_vram":0}]})", identity)
               .ok());
-  CHECK(identity.running_model() == "b:latest");
+  CHECK(identity.running_models() == std::vector<std::string>{"b:latest"});
   REQUIRE(add_running_answer(R"({"models":[{"name":"a:latest"},{"name":"b:latest"}]})", identity).ok());
-  CHECK(identity.running_model().empty());
+  CHECK(identity.running_models() == std::vector<std::string>{"a:latest", "b:latest"});
   REQUIRE(add_models_answer(R"({"data":[{"id":"a:latest","owned_by":"library"}]})", identity).ok());
   REQUIRE(add_running_answer(R"({"models":[]})", identity).ok());
-  CHECK(identity.running_model() == "a:latest");
+  CHECK(identity.running_models() == std::vector<std::string>{"a:latest"});
   CHECK_FALSE(add_running_answer(R"({"models":5})", identity).ok());
   CHECK_FALSE(add_running_answer("x", identity).ok());
+}
+
+TEST_CASE("what the models of a list may be asked for by, and are called") {
+  ServerIdentity identity;
+  REQUIRE(add_models_answer(R"({"data":[{"id":"hub/a/m:q4"},{"id":"hub/b/m:q4"},{"id":"org/x:latest","aliases":["y"]},
+                                        {"id":"sql","parent":"org/x:latest"}]})",
+                            identity)
+              .ok());
+  const std::vector<ListedModel> listed = listed_models(identity);
+  REQUIRE(listed.size() == 3);
+  CHECK(listed[0].label == "hub/a/m:q4");  // two that end alike
+  CHECK(listed[0].names == std::vector<std::uint64_t>{model_name_hash("hub/a/m:q4")});
+  CHECK(listed[1].label == "hub/b/m:q4");
+  CHECK(listed[2].label == "x:latest");
+  for (const char* name : {"org/x", "x", "x:latest", "y", "sql"}) {
+    INFO(name);
+    CHECK(std::count(listed[2].names.begin(), listed[2].names.end(), model_name_hash(name)) >= 1);
+  }
+}
+
+TEST_CASE("a router tells which file a model is loaded from, and nothing of those that are not") {
+  ServerIdentity identity;
+  REQUIRE(add_models_answer(recorded("b11669-router.models.json"), identity).ok());
+  REQUIRE(identity.models.size() == 2);
+  CHECK(identity.models[0].root == "/models/router/one.gguf");
+  CHECK(identity.models[0].tensor_bytes == 66'898'944U);
+  REQUIRE(add_models_answer(R"({"data":[{"id":"m","status":{"value":"unloaded","args":["--model","/m.gguf"]}},
+                                        {"id":"n","status":{"value":"loaded","args":["--model"]}},
+                                        {"id":"o","status":{"value":"loaded","args":[3,{},"-m","/o.gguf"]}},
+                                        {"id":"p","status":"loaded"}]})",
+                            identity)
+              .ok());
+  REQUIRE(identity.models.size() == 4);
+  CHECK(identity.models[0].root.empty());
+  CHECK(identity.models[1].root.empty());
+  CHECK(identity.models[2].root == "/o.gguf");
+  CHECK(identity.models[3].root.empty());
 }

@@ -251,11 +251,33 @@ TEST_CASE("the catalogue: names and labels follow the rules of Prometheus") {
 TEST_CASE("an earlier model of a target keeps its counters under the target's name") {
   Snapshot snapshot;
   snapshot.targets = {sample_target("t", "new.gguf", 1), sample_target("t", "old.gguf", 2)};
-  snapshot.targets[1].retired = true;
+  snapshot.targets[1].further = snapshot.targets[1].retired = true;
   snapshot.targets[1].up = false;
   const std::string text = scrape(snapshot);
   CHECK(lines_with(text, "rooflined_output_tokens_total{target=\"t\",model=\"new.gguf\"}").size() == 1);
   CHECK(lines_with(text, "rooflined_output_tokens_total{target=\"t\",model=\"old.gguf\"}").size() == 1);
   CHECK(has(text, "rooflined_target_up{target=\"t\"} 1"));
   CHECK(lines_with(text, "rooflined_target_up{").size() == 1);
+}
+
+TEST_CASE("several models of a target: what has no label for the model is of all of them together") {
+  Snapshot snapshot;
+  snapshot.targets = {sample_target("t", "a", 1), sample_target("t", "b", 2), sample_target("u", "c", 3)};
+  snapshot.targets[1].further = true;
+  snapshot.targets[0].active_sequences = 2;
+  snapshot.targets[1].active_sequences = 3;
+  snapshot.targets[0].ceiling_exceeded = false;
+  snapshot.targets[1].ceiling_exceeded = true;
+  snapshot.targets[0].caveats = {"lossy"};
+  snapshot.targets[1].caveats = {"lossy", "speculation"};
+  const std::string text = scrape(snapshot);
+  CHECK(has(text, "rooflined_active_sequences{target=\"t\"} 5"));
+  CHECK(has(text, "rooflined_ceiling_exceeded{target=\"t\"} 1"));
+  CHECK(lines_with(text, "rooflined_mbu_caveat{target=\"t\"").size() == 2);
+  CHECK(lines_with(text, "rooflined_mbu_ratio{target=\"t\",model=\"a\"").size() ==
+        lines_with(text, "rooflined_mbu_ratio{target=\"t\",model=\"b\"").size());
+  CHECK_FALSE(lines_with(text, "rooflined_mbu_ratio{target=\"t\",model=\"b\"").empty());
+  CHECK(lines_with(text, "rooflined_target_info{target=\"t\"").size() == 1);
+  CHECK(lines_with(text, "rooflined_target_up{").size() == 2);
+  CHECK(has(text, "rooflined_target_up{target=\"u\"} 1"));
 }
