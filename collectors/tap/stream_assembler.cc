@@ -111,7 +111,7 @@ void StreamAssembler::acknowledge(std::uint32_t sequence, LineTime at) {
     acknowledged_ = acknowledged_last_;
     acknowledged_at_ = at;
   }
-  if (distance > 0 && !hole_since_) hole_since_ = at;
+  if (!hole_since_ && has_hole()) hole_since_ = at;
 }
 
 // Requires: `offset` <= next_ < `offset` + `length`.
@@ -132,10 +132,14 @@ void StreamAssembler::deliver_ready() {
   std::size_t done = 0;
   for (; done < waiting_.size() && waiting_[done].offset <= next_; ++done) {
     const Waiting& piece = waiting_[done];
-    if (piece.offset + piece.length <= next_) {
-      counters_.bytes_repeated += piece.length;
+    // It may have come before the FIN that it reaches over: next_ never does.
+    const std::uint64_t length = fin_offset_ ? std::min(piece.length, *fin_offset_ - piece.offset) : piece.length;
+    if (length < piece.length) ++counters_.pieces_ignored;
+    if (piece.offset + length <= next_) {
+      counters_.bytes_repeated += length;
     } else {
-      deliver(piece.offset, piece.length, piece.bytes, piece.at);
+      const std::span<const std::byte> bytes(piece.bytes);
+      deliver(piece.offset, length, bytes.first(std::min<std::size_t>(bytes.size(), length)), piece.at);
     }
     waiting_bytes_ -= piece.bytes.size();
     budget_.bytes -= piece.bytes.size();
@@ -173,6 +177,7 @@ void StreamAssembler::keep(std::uint64_t offset, const StreamPiece& piece) {
       next_ = offset;
     } else {
       give_up_hole(GapCause::kBufferFull, piece.at);
+      if (ended_) return;
     }
   }
   if (offset <= next_) {
@@ -233,6 +238,7 @@ void StreamAssembler::end_if_complete() {
   if (ended_ || !fin_offset_ || *fin_offset_ != next_) return;
   ended_ = true;
   hole_since_.reset();
+  drop_waiting();
   sink_.on_end(fin_at_);
 }
 

@@ -209,9 +209,7 @@ TEST_CASE("the end of a stream", "[stream_assembler]") {
     fixture.send(0, 0, "abc");
     fixture.send(1, 3, "", true);
     fixture.send(2, 3, "", true);
-    fixture.acknowledge(3, 4);
     CHECK(fixture.sink.text == "abc@0 end@1");
-    CHECK_FALSE(fixture.stream.deadline());
   }
   SECTION("before the bytes that precede it") {
     fixture.send(0, 3, "", true);
@@ -231,7 +229,20 @@ TEST_CASE("the end of a stream", "[stream_assembler]") {
     CHECK(fixture.sink.text == "abc@2 end@0");
     CHECK(fixture.counters.pieces_ignored == 1);
   }
+  SECTION("it cuts what waits and reaches over it") {
+    fixture.send(0, 2, "cdefg");
+    fixture.send(0, 7, "h");
+    fixture.send(1, 4, "", true);
+    fixture.acknowledge(2, 9);
+    fixture.send(3, 0, "ab");
+    CHECK(fixture.sink.text == "ab@3 cd@0 end@1");
+    CHECK(fixture.budget.bytes == 0);
+  }
   CHECK(fixture.stream.ended());
+  const std::string told = fixture.sink.text;
+  fixture.acknowledge(500, 20);
+  fixture.stream.advance_to(line_ms(10'000));
+  CHECK(fixture.sink.text == told);
 }
 
 TEST_CASE("what snaplen cut off is a gap", "[stream_assembler]") {
