@@ -323,7 +323,15 @@ TargetSettings Targets::settings_of(std::uint16_t port) const {
   for (const TargetSettings& settings : options_.settings) {
     if (settings.port == port) return settings;
   }
-  return TargetSettings();
+  const auto parent = parents_.find(port);
+  if (parent == parents_.end() || parents_.contains(parent->second)) return TargetSettings();
+  // A child reads the memory that its parent is said to; it comes and goes as models do, and has no name of its own.
+  const TargetSettings of_parent = settings_of(parent->second);
+  TargetSettings settings;
+  settings.device = of_parent.device;
+  settings.gpu_bandwidth = of_parent.gpu_bandwidth;
+  settings.numa_nodes = of_parent.numa_nodes;
+  return settings;
 }
 
 void Targets::set_settings(const std::vector<TargetSettings>& settings) {

@@ -269,3 +269,23 @@ TEST_CASE("a child keeps its name over its ports, and leaves with its socket") {
   REQUIRE(bench.targets.snapshots(100e9).size() == 1);
   CHECK(bench.targets.snapshots(100e9)[0].target == "llama.cpp-11434");
 }
+
+TEST_CASE("a child reads the memory that its parent's settings tell of, and is no configured target") {
+  TargetSettings parent;
+  parent.port = 11434;
+  parent.name = "chat";
+  parent.device = Device::kGpu;
+  parent.gpu_bandwidth = kBandwidth;
+  Targets::Options options;
+  options.settings = {parent};
+  Bench bench(options);
+  bench.targets.set_child_ports(11434, {41234});
+  bench.exchange(1, endpoint(41234), 0, ServerFamily::kLlamaCpp);
+  bench.targets.advance_to(at_ms(5000));
+  const auto snapshots = bench.targets.snapshots({});
+  REQUIRE(snapshots.size() == 1);
+  CHECK(snapshots[0].target == "llama.cpp-11434");
+  CHECK(snapshots[0].memory == "gpu");
+  CHECK(snapshots[0].bandwidth == kBandwidth);
+  CHECK_FALSE(snapshots[0].configured);
+}
