@@ -89,4 +89,15 @@ TEST_CASE("nothing to capture is a timeout", "[live_source]") {
   CHECK(*outcome == ReadOutcome::kTimeout);
 }
 
+TEST_CASE("an interface that does not exist is one clear line", "[live_source]") {
+  const auto source = open_live({.interface = "rooflined-none", .ports = {8080}});
+  REQUIRE_FALSE(source);
+  // Without the capability the kernel says so first.
+  if (source.error().code == ErrorCode::kDenied) {
+    CHECK(source.error().message().find("CAP_NET_RAW") != std::string::npos);
+  } else {
+    CHECK(source.error().message() == "rooflined-none: no such network interface");
+  }
+}
+
 }  // namespace rooflined::tap
