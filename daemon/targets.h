@@ -1,7 +1,6 @@
 // The engines that the tap has found, each with its books: routes exchange events to them, names them, shows them.
 //
-//   in:   exchange events (ExchangeSink), the passing of line time, and what the server and the model file say of a
-//   target
+//   in:   exchange events (ExchangeSink), line time, and what a target's server and model file say of it
 //   out:  target snapshots; a call to `on_found` for each new target, so that somebody asks it who it is
 //
 // A server that has an engine for each model, all behind one port (Ollama, llama.cpp's router), is one target with
@@ -58,7 +57,7 @@ struct EngineFacts {
 struct TargetFacts {
   ServerFamily family = ServerFamily::kUnknown;
   std::string version;
-  std::string model;
+  std::string model;  // its label: ServerIdentity::model_label()
   std::shared_ptr<const Geometry> geometry;
   std::shared_ptr<const Geometry> draft_geometry = {};  // of the model that drafts, where one is named
   // Where the server answered.
@@ -251,7 +250,7 @@ class Targets final : public ProxySink {
   static std::shared_ptr<const Geometry> geometry_of(const Target& target, const std::string& model);
   static bool is_mixed(const Target& target, const std::string& model);
   void learn_engines(Target& target, const std::vector<EngineFacts>& engines);
-  void learn_model(Target& target, const std::string& told);
+  void learn_model(Target& target, const std::string& model);
   void ask_for_model(Target& target, const EngineBooks& books);
   // use(books) for all books of a target.
   template <typename Use>

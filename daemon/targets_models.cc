@@ -6,22 +6,12 @@
 #include "daemon/targets.h"
 
 #include "metrics/base/log.h"
-#include "metrics/base/utf8.h"
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 namespace rooflined::daemon {
-namespace {
-
-// "/models/m.gguf" and "org/name" are shown by their last component.
-std::string last_component(const std::string& name) {
-  const std::size_t slash = name.find_last_of('/');
-  return to_label(slash == std::string::npos ? name : name.substr(slash + 1));
-}
-
-}  // namespace
 
 std::size_t Targets::in_flight(const Target& target) {
   std::size_t sum = target.books->exchanges_in_flight();
@@ -106,9 +96,8 @@ void Targets::learn_engines(Target& target, const std::vector<EngineFacts>& engi
 }
 
 // Requires: it has one engine.
-void Targets::learn_model(Target& target, const std::string& told) {
-  if (told.empty()) return;
-  const std::string model = last_component(told);
+void Targets::learn_model(Target& target, const std::string& model) {
+  if (model.empty()) return;
   if (target.model != kUnknownModel && target.model != model) {
     log::info("target {}: model {} instead of {}", target.name, model, target.model);
     retire(target);

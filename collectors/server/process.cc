@@ -24,9 +24,9 @@ constexpr std::size_t kProcessesMax = 65'536;
 constexpr std::size_t kDescriptorsMax = 65'536;
 constexpr std::size_t kPathBytesMax = 4096;
 
-std::optional<std::uint64_t> number(std::string_view text, int base) {
+std::optional<std::uint64_t> number(std::string_view text) {
   std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
@@ -75,7 +75,7 @@ Result<std::int64_t> find_listener(const Endpoint& endpoint, const ProcessOption
   std::error_code error;
   fs::directory_iterator entry(options.proc, error);
   for (std::size_t seen = 0; !error && entry != fs::directory_iterator() && seen < kProcessesMax; ++seen) {
-    const auto process = number(entry->path().filename().string(), 10);
+    const auto process = number(entry->path().filename().string());
     if (process && (!found || static_cast<std::int64_t>(*process) < *found)) {
       const int holds = holds_socket(entry->path().string() + "/fd", socket);
       denied = denied || holds < 0;

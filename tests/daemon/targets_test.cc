@@ -26,7 +26,7 @@ TEST_CASE("a target appears at its first recognised exchange, named by family an
   CHECK(bench.targets.snapshots(std::nullopt).empty());  // not asked yet
 
   TargetFacts facts;
-  facts.model = "/models/Qwen2.5-0.5B.gguf";
+  facts.model = "Qwen2.5-0.5B.gguf";
   facts.version = "b4748";
   bench.targets.learn(endpoint(8080), facts);
   bench.targets.advance_to(at_ms(1001));

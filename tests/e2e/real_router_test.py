@@ -10,12 +10,11 @@ import os
 import pathlib
 import sys
 import tempfile
-import threading
 import time
 
 import namespaces
 import processes
-from real_server_test import Request, compare
+from real_server_test import Request, compare, run_at_once
 
 MODELS = ["random", "draft"]
 CLIENTS, EACH = 2, 4
@@ -69,21 +68,7 @@ class Bench:
     def stream(self, clients, each, seed):
         """The requests to each model, once they have all been answered."""
         requests = {model: [Request(self.port, seed + i, model, self.host) for i in range(clients * each)] for model in MODELS}
-        failures = []
-
-        def client(mine):
-            try:
-                for request in mine:
-                    request.run()
-            except Exception as error:  # an assertion in a thread would be lost
-                failures.append(error)
-
-        threads = [threading.Thread(target=client, args=(all_of[i::clients],)) for all_of in requests.values() for i in range(clients)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not failures, failures
+        run_at_once([all_of[i::clients] for all_of in requests.values() for i in range(clients)])
         return requests
 
     def become_known(self, role):

@@ -100,8 +100,8 @@ def settled(web, name, wanted):
         time.sleep(0.3)
 
 
-def run_clients(port, clients, each, seed):
-    requests = [[Request(port, seed + 1000 * c + i) for i in range(each)] for c in range(clients)]
+def run_at_once(clients):
+    """A list of requests for each client, which makes them one after the other."""
     failures = []
 
     def client(mine):
@@ -111,12 +111,17 @@ def run_clients(port, clients, each, seed):
         except Exception as error:  # an assertion in a thread would be lost
             failures.append(error)
 
-    threads = [threading.Thread(target=client, args=(mine,)) for mine in requests]
+    threads = [threading.Thread(target=client, args=(mine,)) for mine in clients]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert not failures, failures
+
+
+def run_clients(port, clients, each, seed):
+    requests = [[Request(port, seed + 1000 * c + i) for i in range(each)] for c in range(clients)]
+    run_at_once(requests)
     return [request for mine in requests for request in mine]
 
 
