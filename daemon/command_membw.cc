@@ -36,6 +36,7 @@ struct Arguments {
   bool adopt = false;
   bool json = false;
   bool worker = false;
+  bool doorbell = false;
   std::vector<int> numa_nodes;
   ceiling::StartFrom start_from;
   std::string state_directory = "/var/lib/rooflined";
@@ -110,7 +111,7 @@ int membw(const Arguments& arguments) {
   options.repetitions = std::max(arguments.repetitions, ceiling::kRepetitionsMin);
   options.numa_nodes = arguments.numa_nodes;
   if (!arguments.start_from.kernel.empty()) options.start_from = arguments.start_from;
-  if (arguments.worker) return run_probe_worker(options);
+  if (arguments.worker) return run_probe_worker(options, arguments.doorbell);
 
   if (arguments.size_given && arguments.size < kMiB) return failed("--size: at least 1048576 bytes are needed", 2);
   // Said before the measurement, not after it.
@@ -160,6 +161,7 @@ void add_membw_command(CLI::App& app, int& exit_status) {
   command->add_flag("--json", arguments->json, "One JSON object on stdout");
   // The probe that `membw` and the daemon start: reports to descriptors that they hand it.
   command->add_flag("--worker", arguments->worker)->group("");
+  command->add_flag("--doorbell", arguments->doorbell)->group("");
   command->add_option("--start-kernel", arguments->start_from.kernel)->group("");
   command->add_option("--start-threads", arguments->start_from.threads)->group("");
   command->add_flag("--alone", arguments->start_from.alone)->group("");

@@ -87,7 +87,10 @@ Result<std::unique_ptr<Probe>> Probe::start(const ceiling::Options& options, Pri
     bell = std::move(opened).value();
   }
   // Not the path: after an upgrade another program may lie there.
-  auto process = ProbeProcess::start({"/proc/self/exe", arguments_of(options), priority});
+  std::vector<std::string> arguments = arguments_of(options);
+  if (bell) arguments.emplace_back("--doorbell");
+  auto process =
+      ProbeProcess::start({"/proc/self/exe", std::move(arguments), priority, bell ? bell->descriptor() : -1});
   if (!process.ok()) return process.error();
   return std::unique_ptr<Probe>(new Probe(std::move(process).value(), std::move(bell), options.root));
 }
@@ -150,14 +153,15 @@ Result<ceiling::Measurement> Probe::wait(Duration limit, const ceiling::Progress
                ended == ProbeProcess::End::kSignaled ? "was killed by a signal" : "ended without a report"};
 }
 
-int run_probe_worker(const ceiling::Options& options) {
+int run_probe_worker(const ceiling::Options& options, bool doorbell) {
   be_first_for_the_oom_killer();
   ceiling::WorkerPool::heed_interrupts();
-  const auto stop = ceiling::StopPage::attach(ceiling::kStopDescriptor);
+  auto stop = ceiling::StopPage::attach(ceiling::kStopDescriptor);
   if (!stop.ok()) {
     write_all(ceiling::kReportDescriptor, report_line(stop.error()));
     return 2;
   }
+  if (doorbell) stop.value().heed(ceiling::kDoorbellDescriptor);
   auto last = std::chrono::steady_clock::now();
   const auto on_progress = [&](const ceiling::Progress& progress) {
     const auto now = std::chrono::steady_clock::now();

@@ -3,8 +3,8 @@
 //   parent:  Probe::start() → wait(), with stop() from anywhere
 //   child:   run_probe_worker(), which `rooflined membw --worker` calls
 //
-// With a doorbell, the first packet of a request ends it: the doorbell's thread sets the stop page, and 0.1 ms later
-// interrupts the workers that did not answer. It is also ended, by SIGKILL, when it begins to cost others their memory
+// With a doorbell, the first packet of a request ends it: the workers see that a packet came and hold still, the
+// doorbell's thread judges it and sets the stop page, and 0.1 ms later interrupts the workers that did not answer. It is also ended, by SIGKILL, when it begins to cost others their memory
 // (memory_watch.h). What it had measured is thrown away.
 //
 // Threads: start() and wait() on one thread that outlives the probe; stop() on any, and in signal handlers.
@@ -78,7 +78,7 @@ class Probe {
 // A default measurement takes 5 to 15 s; a host at a tenth of its speed still ends within this.
 inline constexpr Duration kProbeLimit = std::chrono::seconds(120);
 
-// The exit status of the child. Requires: the descriptors of probe_process.h.
-int run_probe_worker(const ceiling::Options& options);
+// The exit status of the child. Requires: the descriptors of probe_process.h; `doorbell` where that one is there, too.
+int run_probe_worker(const ceiling::Options& options, bool doorbell);
 
 }  // namespace rooflined::daemon

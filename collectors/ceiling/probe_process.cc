@@ -38,8 +38,8 @@ MonotonicTime now() {
 
 // The other half of start(), between fork and exec: only calls that are safe there (signal-safety(7)), since another
 // thread of the parent may have held any lock.
-[[noreturn]] void become_probe(const char* executable, char* const* arguments, int stop_fd, int report_fd, pid_t parent,
-                               ProbeProcess::Priority priority) {
+[[noreturn]] void become_probe(const ProbeProcess::Command& command, char* const* arguments, int stop_fd, int report_fd,
+                               pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kExecFailed);  // the parent died before the line above
   sigset_t none;
@@ -51,22 +51,28 @@ MonotonicTime now() {
   // In the parent's session: idle priority ranks a task only within its scheduling group, which is the session where no
   // cgroup is in use (sched(7), autogroup). Within the doorbell's group it gives way at once; from a group of its own,
   // even one of nice 19, the doorbell was late by 2 to 4 ms in 2 of 40 requests on a quiet machine (Linux 6.18).
-  if (priority == ProbeProcess::Priority::kIdle) {
+  if (command.priority == ProbeProcess::Priority::kIdle) {
     sched_param parameter{};
     ::sched_setscheduler(0, SCHED_IDLE, &parameter);
     ::setpriority(PRIO_PROCESS, 0, 19);
   }
-  // Out of the way first: either may sit on the number that the other is to have.
-  const int stop_high = ::fcntl(stop_fd, F_DUPFD, kReportDescriptor + 1);
-  const int report_high = ::fcntl(report_fd, F_DUPFD, kReportDescriptor + 1);
+  // Out of the way first: each may sit on the number that another is to have.
+  const int stop_high = ::fcntl(stop_fd, F_DUPFD, kDoorbellDescriptor + 1);
+  const int report_high = ::fcntl(report_fd, F_DUPFD, kDoorbellDescriptor + 1);
+  const int doorbell_high = command.doorbell < 0 ? -1 : ::fcntl(command.doorbell, F_DUPFD, kDoorbellDescriptor + 1);
   const int null_fd = ::open("/dev/null", O_RDWR);
   if (null_fd >= 0) {
     ::dup2(null_fd, STDIN_FILENO);
     ::dup2(null_fd, STDOUT_FILENO);
   }
   if (::dup2(stop_high, kStopDescriptor) < 0 || ::dup2(report_high, kReportDescriptor) < 0) ::_exit(kExecFailed);
-  ::syscall(SYS_close_range, static_cast<unsigned>(kReportDescriptor + 1), ~0U, 0U);
-  ::execv(executable, arguments);
+  int last = kReportDescriptor;
+  if (command.doorbell >= 0) {
+    last = kDoorbellDescriptor;
+    if (::dup2(doorbell_high, kDoorbellDescriptor) < 0) ::_exit(kExecFailed);
+  }
+  ::syscall(SYS_close_range, static_cast<unsigned>(last + 1), ~0U, 0U);
+  ::execv(command.executable.c_str(), arguments);
   ::_exit(kExecFailed);
 }
 
@@ -116,7 +122,7 @@ Result<std::unique_ptr<ProbeProcess>> ProbeProcess::start(const Command& command
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {
-    become_probe(command.executable.c_str(), arguments.data(), page->fd(), report[1], parent, command.priority);
+    become_probe(command, arguments.data(), page->fd(), report[1], parent);
   }
   ::close(report[1]);
   if (pid < 0) {

@@ -1,7 +1,8 @@
 // A probe in a process of its own: its gigabytes never weigh on the daemon, and it can be ended at any instant.
 //
 //   child:   the given program, with the stop page at descriptor kStopDescriptor and a pipe for its report at
-//            kReportDescriptor; no other descriptor of the parent but stderr; stdin and stdout are /dev/null
+//            kReportDescriptor; where the command has a doorbell, its socket at kDoorbellDescriptor; no other
+//            descriptor of the parent but stderr; stdin and stdout are /dev/null
 //   report:  lines of text, whatever the program writes; this class does not read them
 //
 // The child is killed when the thread that started it ends (PR_SET_PDEATHSIG), so a daemon killed by SIGKILL leaves no
@@ -30,6 +31,7 @@ namespace rooflined::ceiling {
 
 inline constexpr int kStopDescriptor = 3;
 inline constexpr int kReportDescriptor = 4;
+inline constexpr int kDoorbellDescriptor = 5;
 // Makes a worker of the child leave its block at once (WorkerPool::heed_interrupts()).
 inline constexpr int kInterruptSignal = SIGUSR1;
 
@@ -43,6 +45,7 @@ class ProbeProcess {
     std::string executable;
     std::vector<std::string> arguments;  // behind the program's name
     Priority priority = Priority::kNormal;
+    int doorbell = -1;  // for StopPage::heed(); stays the caller's
   };
   enum class End {
     kExited,    // by itself, with whatever status

@@ -1,5 +1,6 @@
 #include "collectors/ceiling/stop_page.h"
 
+#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -43,6 +44,12 @@ Result<StopPage> StopPage::map(int fd, int fd_kept) {
   return StopPage(std::launder(static_cast<Shared*>(page)), fd_kept);
 }
 
+bool StopPage::knocked() const noexcept {
+  if (heeded_ < 0) return false;
+  pollfd waiting{heeded_, POLLIN, 0};
+  return ::poll(&waiting, 1, 0) == 1;
+}
+
 void StopPage::begin_reading(std::size_t place, pid_t thread) const noexcept {
   if (place < kPlaces) shared_->readers[place].store(thread);
 }
@@ -55,11 +62,14 @@ void StopPage::end_reading(std::size_t place, MonotonicTime last_load) const noe
 }
 
 StopPage::StopPage(StopPage&& other) noexcept
-    : shared_(std::exchange(other.shared_, nullptr)), fd_(std::exchange(other.fd_, -1)) {}
+    : shared_(std::exchange(other.shared_, nullptr)),
+      fd_(std::exchange(other.fd_, -1)),
+      heeded_(std::exchange(other.heeded_, -1)) {}
 
 StopPage& StopPage::operator=(StopPage&& other) noexcept {
   std::swap(shared_, other.shared_);
   std::swap(fd_, other.fd_);
+  std::swap(heeded_, other.heeded_);
   return *this;
 }
 

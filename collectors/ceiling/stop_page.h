@@ -1,6 +1,10 @@
 // One page of memory shared by a probe and whoever may end it: workers read it before every block that they read, and
 // leave in it when they read last.
 //
+// Beside it, workers may heed a descriptor that is readable as long as a packet waits which nobody has judged yet. They
+// hold still while it is: whoever judges needs a CPU first, and on a busy one the scheduler lets it wait for up to 4 ms
+// (a tick of Linux 6.18 without preemption, seen in 6 of 200 requests).
+//
 // Made by the parent, handed to the child as a file descriptor. Threads: any; request() may be called in a signal
 // handler.
 
@@ -35,6 +39,11 @@ class StopPage {
 
   void request() const noexcept { shared_->requested.store(1); }
   bool requested() const noexcept { return shared_->requested.load() != 0; }
+
+  // `fd` stays the caller's and must stay open; -1 is none. Not shared: for this process only.
+  void heed(int fd) noexcept { heeded_ = fd; }
+  // Whether loads may disturb a request that nobody has told of yet. A system call (0.3 us) where a descriptor is heeded.
+  bool knocked() const noexcept;
 
   // A worker's brackets around everything that it reads or writes of the buffer; `thread` is its number in the kernel.
   // Once requested() is true and no thread is between its brackets, nothing is touched any more: a worker that begins
@@ -79,6 +88,7 @@ class StopPage {
 
   Shared* shared_;
   int fd_;
+  int heeded_ = -1;
 };
 
 }  // namespace rooflined::ceiling

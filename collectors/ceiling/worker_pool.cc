@@ -28,6 +28,7 @@ constexpr std::size_t kPieceUnits = kMiB / kUnitBytes;
 // In small working sets pieces are smaller, so that every worker of a range has about this many in a pass.
 constexpr std::size_t kPiecesPerWorker = 8;
 constexpr std::uint64_t kPassesMax = 1U << 20U;
+constexpr Duration kKnockLook = std::chrono::microseconds(50);
 
 MonotonicTime now() {
   return MonotonicTime(std::chrono::steady_clock::now().time_since_epoch());
@@ -104,6 +105,7 @@ struct alignas(128) Slot {
   int cpu = 0;
   int node = 0;
   bool pinned = false;
+  pid_t thread_number = 0;
 
   std::atomic<std::uint32_t> order{0};  // counts up; a new number is a new job
   Job job = Job::kQuit;
@@ -116,7 +118,10 @@ struct alignas(128) Slot {
   Bytes bytes = 0;
   std::uint64_t checksum = 0;
   bool stopped = false;
+  unsigned blocks = 0;
   std::atomic<Bytes> moved{0};
+
+  std::size_t place() const { return static_cast<std::size_t>(cpu); }
 };
 
 }  // namespace
@@ -140,6 +145,7 @@ struct WorkerPool::Shared {
   void work(Slot& slot);
   void fill(Slot& slot) const;
   void read(Slot& slot) const;
+  bool may_load(Slot& slot) const;
   void cut_ranges(std::size_t units);
   void run(Job job, std::size_t kernel, const std::vector<int>& cpus, std::uint64_t pass_count);
   Result<Repetition> repeat(std::size_t kernel, const std::vector<int>& cpus);
@@ -152,8 +158,7 @@ void WorkerPool::Shared::work(Slot& slot) {
     CPU_SET(static_cast<std::size_t>(slot.cpu), &mask);
     slot.pinned = sched_setaffinity(0, sizeof mask, &mask) == 0;
   }
-  const auto place = static_cast<std::size_t>(slot.cpu);
-  const pid_t thread = ::gettid();
+  slot.thread_number = ::gettid();
   std::uint32_t seen = 0;
   for (;;) {
     slot.order.wait(seen, std::memory_order_acquire);
@@ -162,7 +167,7 @@ void WorkerPool::Shared::work(Slot& slot) {
     arrived.fetch_add(1, std::memory_order_acq_rel);
     unsigned spins = 0;
     while (arrived.load(std::memory_order_acquire) < expected.load(std::memory_order_relaxed)) wait_a_little(spins);
-    stop.begin_reading(place, thread);
+    stop.begin_reading(slot.place(), slot.thread_number);
     if (sigsetjmp(block_end, 1) != 0) {
       slot.stopped = true;  // in the middle of a block
     } else {
@@ -174,10 +179,22 @@ void WorkerPool::Shared::work(Slot& slot) {
       }
     }
     in_block = 0;
-    stop.end_reading(place, now());
+    stop.end_reading(slot.place(), now());
     finished.fetch_add(1, std::memory_order_acq_rel);
     finished.notify_one();
   }
+}
+
+// Before every block: false, and the slot is stopped, when there is to be none any more.
+bool WorkerPool::Shared::may_load(Slot& slot) const {
+  if (++slot.blocks % kBlocksPerKnock == 0 && stop.knocked()) {
+    stop.end_reading(slot.place(), now());
+    // Asleep: whoever judges the packet may need this CPU.
+    while (!stop.requested() && stop.knocked()) std::this_thread::sleep_for(kKnockLook);
+    stop.begin_reading(slot.place(), slot.thread_number);
+  }
+  slot.stopped = stop.requested();
+  return !slot.stopped;
 }
 
 void WorkerPool::Shared::fill(Slot& slot) const {
@@ -186,10 +203,7 @@ void WorkerPool::Shared::fill(Slot& slot) const {
   for (Piece piece = take_piece(*slot.range, 1); piece.count > 0; piece = take_piece(*slot.range, 1)) {
     const auto place = static_cast<std::uint64_t>(piece.words - buffer);
     for (std::size_t begin = 0; begin < piece.count; begin += kBlockWords) {
-      if (stop.requested()) {
-        slot.stopped = true;
-        return;
-      }
+      if (!may_load(slot)) return;
       const std::size_t end = std::min(begin + kBlockWords, piece.count);
       for (std::size_t i = begin; i < end; ++i) piece.words[i] = random_word(place + i);
     }
@@ -210,10 +224,7 @@ void WorkerPool::Shared::read(Slot& slot) const {
     if (piece.count == 0) break;
     const std::size_t stride = piece.count / kernel.streams;
     for (std::size_t at = 0; at < stride; at += block) {
-      if (stop.requested()) {
-        slot.stopped = true;
-        break;
-      }
+      if (!may_load(slot)) break;
       const std::size_t count = std::min(block, stride - at);
       checksum += function(piece.words + at, stride, count);
       bytes += count * element;

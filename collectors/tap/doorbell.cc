@@ -153,6 +153,10 @@ Doorbell::~Doorbell() {
   parts_->thread.join();
 }
 
+int Doorbell::descriptor() const noexcept {
+  return parts_->descriptor;
+}
+
 void Doorbell::listen(Answer answer) {
   parts_->thread = std::thread([parts = parts_.get(), answer = std::move(answer)] { parts->run(answer); });
 }

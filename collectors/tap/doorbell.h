@@ -51,6 +51,9 @@ class Doorbell {
   // Once only.
   void listen(Answer answer);
 
+  // Readable while a packet waits that was not looked at yet. For poll(2) only; another process may have it, too.
+  int descriptor() const noexcept;
+
  private:
   struct Parts;
   explicit Doorbell(std::unique_ptr<Parts> parts);

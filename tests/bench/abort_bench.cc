@@ -206,11 +206,13 @@ int main(int argc, char** argv) {
     probe.repetitions = 1000;
     CLI::App worker;
     Bytes working_set = 0;
+    bool doorbell = false;
     worker.allow_extras();
     worker.add_option("--size", working_set);
+    worker.add_flag("--doorbell", doorbell);
     worker.parse(argc, argv);
     probe.working_set = working_set;
-    return daemon::run_probe_worker(probe);
+    return daemon::run_probe_worker(probe, doorbell);
   }
   CLI11_PARSE(app, argc, argv);
   return run(url, requests, size);

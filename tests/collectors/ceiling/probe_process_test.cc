@@ -4,6 +4,7 @@
 
 #include "tests/support/catch.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -134,6 +135,20 @@ TEST_CASE("the child has the stop page and the report, and no other descriptor o
   const Ended ended = wait_for(*process);
   REQUIRE(ended.lines.size() == 1);
   CHECK(ended.lines.front() == "0 1 2 3 4 5 ");
+}
+
+TEST_CASE("the child has the doorbell's socket where there is one") {
+  int pipe_fds[2];
+  REQUIRE(::pipe2(pipe_fds, O_CLOEXEC) == 0);
+  REQUIRE(::write(pipe_fds[1], "rang\n", 5) == 5);
+  const std::string listing = "read word <&5; echo $word >&4; ls /proc/self/fd | tr '\\n' ' ' >&4; echo >&4";
+  auto process =
+      ProbeProcess::start({"/bin/sh", {"-c", listing}, ProbeProcess::Priority::kNormal, pipe_fds[0]});
+  REQUIRE(process.ok());
+  const Ended ended = wait_for(**process);
+  CHECK(ended.lines == std::vector<std::string>{"rang", "0 1 2 3 4 5 6 "});
+  ::close(pipe_fds[0]);
+  ::close(pipe_fds[1]);
 }
 
 TEST_CASE("the page is shared: a request of one process is seen by another") {

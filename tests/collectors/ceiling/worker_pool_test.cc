@@ -214,6 +214,83 @@ TEST_CASE("an interrupted worker leaves its block, and the pool ends as a stoppe
   CHECK(stop->last_load() > MonotonicTime());
 }
 
+namespace {
+
+// A descriptor to heed: readable from knock() to judge().
+class Knocker {
+ public:
+  explicit Knocker(StopPage& page) {
+    REQUIRE(::pipe(fds_) == 0);
+    page.heed(fds_[0]);
+  }
+  ~Knocker() {
+    ::close(fds_[0]);
+    ::close(fds_[1]);
+  }
+  void knock() const { REQUIRE(::write(fds_[1], "k", 1) == 1); }
+  void judge() const {
+    char one = 0;
+    REQUIRE(::read(fds_[0], &one, 1) == 1);
+  }
+
+ private:
+  int fds_[2] = {};
+};
+
+// What two workers may still read when they are knocked at.
+constexpr Bytes kAfterKnock = 2 * kBlocksPerKnock * kBlockBytes;
+
+void wait_until_still(const StopPage& stop, MonotonicTime last_load_before) {
+  while (stop.last_load() <= last_load_before || stop.someone_reads()) std::this_thread::yield();
+}
+
+}  // namespace
+
+TEST_CASE("workers hold still while a packet waits, and go on where it was no request") {
+  auto stop = StopPage::create();
+  REQUIRE(stop.ok());
+  const Knocker door(*stop);
+  const Topology topology = topology_of(2);
+  const auto pool = pool_of(topology, *stop, 16 * kMiB, kernel_functions());
+  REQUIRE(pool->repeat(0, 2).ok());
+  const Bytes at_knock = pool->bytes_moved();
+  const MonotonicTime last_load = stop->last_load();
+  door.knock();
+  Bytes at_rest = 0;
+  std::thread judge([&] {
+    wait_until_still(*stop, last_load);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    at_rest = pool->bytes_moved();
+    door.judge();
+  });
+  const auto held_up = pool->repeat(0, 2);
+  judge.join();
+  CHECK(at_rest <= at_knock + kAfterKnock);
+  REQUIRE(held_up.ok());
+  CHECK(held_up->bytes >= 16 * kMiB);
+  CHECK(pool->bytes_moved() == at_knock + held_up->bytes);
+}
+
+TEST_CASE("a request that is judged while workers hold still ends them where they are") {
+  auto stop = StopPage::create();
+  REQUIRE(stop.ok());
+  const Knocker door(*stop);
+  const Topology topology = topology_of(2);
+  const auto pool = pool_of(topology, *stop, 16 * kMiB, kernel_functions());
+  const MonotonicTime last_load = stop->last_load();
+  door.knock();
+  std::thread judge([&] {
+    wait_until_still(*stop, last_load);
+    stop->request();
+  });
+  const auto repetition = pool->repeat(0, 2);
+  judge.join();
+  REQUIRE_FALSE(repetition.ok());
+  CHECK(repetition.error().code == ErrorCode::kBusy);
+  CHECK(pool->bytes_moved() <= kAfterKnock);
+  CHECK_FALSE(stop->someone_reads());
+}
+
 TEST_CASE("the page is left with nobody reading and the time of the last load") {
   auto stop = StopPage::create();
   REQUIRE(stop.ok());
