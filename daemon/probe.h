@@ -4,8 +4,9 @@
 //   child:   run_probe_worker(), which `rooflined membw --worker` calls
 //
 // With a doorbell, the first packet of a request ends it: the workers see that a packet came and hold still, the
-// doorbell's thread judges it and sets the stop page, and 0.1 ms later interrupts the workers that did not answer. It is also ended, by SIGKILL, when it begins to cost others their memory
-// (memory_watch.h). What it had measured is thrown away.
+// doorbell's thread judges it and sets the stop page, and 0.1 ms later interrupts the workers that did not answer. It
+// is also ended, by SIGKILL, when it begins to cost others their memory (memory_watch.h). What it had measured is
+// thrown away.
 //
 // Threads: start() and wait() on one thread that outlives the probe; stop() on any, and in signal handlers.
 

@@ -42,7 +42,8 @@ class StopPage {
 
   // `fd` stays the caller's and must stay open; -1 is none. Not shared: for this process only.
   void heed(int fd) noexcept { heeded_ = fd; }
-  // Whether loads may disturb a request that nobody has told of yet. A system call (0.3 us) where a descriptor is heeded.
+  // Whether loads may disturb a request that nobody has told of yet. A system call (0.3 us) where a descriptor is
+  // heeded.
   bool knocked() const noexcept;
 
   // A worker's brackets around everything that it reads or writes of the buffer; `thread` is its number in the kernel.

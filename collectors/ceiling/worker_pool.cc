@@ -1,5 +1,6 @@
 #include "collectors/ceiling/worker_pool.h"
 
+#include "collectors/ceiling/buffer_range.h"
 #include "collectors/ceiling/probe_process.h"
 
 #include <sched.h>
@@ -20,15 +21,7 @@
 namespace rooflined::ceiling {
 namespace {
 
-// Ranges are cut at multiples of this: eight streams of whole pages.
-constexpr std::size_t kUnitWords = 8 * 4096 / sizeof(std::uint64_t);
-constexpr Bytes kUnitBytes = kUnitWords * sizeof(std::uint64_t);
-// What a worker takes at a time. The streams of a kernel run side by side within a piece: one huge page holds them all.
-constexpr std::size_t kPieceUnits = kMiB / kUnitBytes;
-// In small working sets pieces are smaller, so that every worker of a range has about this many in a pass.
-constexpr std::size_t kPiecesPerWorker = 8;
 constexpr std::uint64_t kPassesMax = 1U << 20U;
-constexpr Duration kKnockLook = std::chrono::microseconds(50);
 
 MonotonicTime now() {
   return MonotonicTime(std::chrono::steady_clock::now().time_since_epoch());
@@ -42,7 +35,7 @@ std::uint64_t random_word(std::uint64_t place) {
   return z ^ z >> 31;
 }
 
-// Frees the CPU now and then: at idle priority, or with more workers than CPUs, the one that is waited for needs it.
+// Frees the CPU now and then: at idle priority, or with more workers than CPUs, who is waited for needs it.
 void wait_a_little(unsigned& spins) {
   if (++spins % 256 == 0) std::this_thread::yield();
 }
@@ -69,32 +62,6 @@ void give_back(std::uint64_t* buffer, Bytes bytes) {
     begin += piece;
     bytes -= piece;
   }
-}
-
-// The part of the buffer that lies on one node, and how far its workers are with it.
-struct alignas(128) Range {
-  int node = 0;
-  std::uint64_t* words = nullptr;
-  std::size_t units = 0;
-  std::size_t piece_units = 1;
-  std::atomic<std::uint64_t> taken{0};  // pieces, over all passes
-
-  std::uint64_t pieces() const { return (units + piece_units - 1) / piece_units; }
-};
-
-struct Piece {
-  std::uint64_t* words = nullptr;
-  std::size_t count = 0;
-};
-
-// The next piece that nobody has; empty when `passes` are over.
-Piece take_piece(Range& range, std::uint64_t passes) {
-  const std::uint64_t pieces = range.pieces();
-  const std::uint64_t ticket = range.taken.fetch_add(1, std::memory_order_relaxed);
-  if (ticket >= pieces * passes) return {};
-  const std::size_t first = ticket % pieces * range.piece_units;
-  const std::size_t units = std::min(range.piece_units, range.units - first);
-  return {range.words + first * kUnitWords, units * kUnitWords};
 }
 
 enum class Job { kFill, kKernel, kQuit };
@@ -190,7 +157,7 @@ bool WorkerPool::Shared::may_load(Slot& slot) const {
   if (++slot.blocks % kBlocksPerKnock == 0 && stop.knocked()) {
     stop.end_reading(slot.place(), now());
     // Asleep: whoever judges the packet may need this CPU.
-    while (!stop.requested() && stop.knocked()) std::this_thread::sleep_for(kKnockLook);
+    while (!stop.requested() && stop.knocked()) std::this_thread::sleep_for(std::chrono::microseconds(50));
     stop.begin_reading(slot.place(), slot.thread_number);
   }
   slot.stopped = stop.requested();

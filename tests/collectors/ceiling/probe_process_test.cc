@@ -142,8 +142,7 @@ TEST_CASE("the child has the doorbell's socket where there is one") {
   REQUIRE(::pipe2(pipe_fds, O_CLOEXEC) == 0);
   REQUIRE(::write(pipe_fds[1], "rang\n", 5) == 5);
   const std::string listing = "read word <&5; echo $word >&4; ls /proc/self/fd | tr '\\n' ' ' >&4; echo >&4";
-  auto process =
-      ProbeProcess::start({"/bin/sh", {"-c", listing}, ProbeProcess::Priority::kNormal, pipe_fds[0]});
+  auto process = ProbeProcess::start({"/bin/sh", {"-c", listing}, ProbeProcess::Priority::kNormal, pipe_fds[0]});
   REQUIRE(process.ok());
   const Ended ended = wait_for(**process);
   CHECK(ended.lines == std::vector<std::string>{"rang", "0 1 2 3 4 5 6 "});
