@@ -1,9 +1,9 @@
 // Anthropic Messages: /v1/messages, which llama.cpp, vLLM, SGLang, Ollama and others serve too.
 //
-// Events, told apart by their `type`. Tokens come in content_block_delta only (text, thinking, the JSON of a tool
-// call); its `index` counts blocks, not choices. message_delta brings the stop reason and the exact total, message_stop
-// is the end. The `output_tokens` of message_start is no count of anything. `input_tokens` leaves out what came from
-// the cache.
+// Events, told apart by their `type`. Tokens come in content_block_delta (text, thinking, the JSON of a tool call), and
+// in content_block_start where that has text already; its `index` counts blocks, not choices. message_delta brings the
+// stop reason and the exact total, message_stop is the end. The `output_tokens` of message_start is no count of
+// anything. `input_tokens` leaves out what came from the cache.
 
 #include "collectors/tap/dialect_events.h"
 #include "collectors/tap/dialect_list.h"
@@ -83,7 +83,7 @@ Shape read_anthropic(JsonFrame& frame, FrameFacts& facts) {
       usage.read(value);
     } else if (nested) {
       return;
-    } else if (key == "delta") {
+    } else if (key == "delta" || key == "content_block") {
       read_block(value, choice, stopped);
     } else if (key == "content") {
       json_each_item(value, [&](JsonValue& block) { read_block(block, choice, stopped); });
@@ -109,6 +109,7 @@ Shape read_anthropic(JsonFrame& frame, FrameFacts& facts) {
       facts.last_frame = true;
       return Shape::kOwn;
     case Event::kBlock:
+      if (choice.has_text) facts.choices.push_back(choice);
       return Shape::kOwn;
     case Event::kPing:
       return Shape::kNeutral;
