@@ -126,6 +126,24 @@ TEST_CASE("many streams at once through a proxy count once each, whatever it doe
   }
 }
 
+TEST_CASE("a proxy that is known for one may be late: a busy machine keeps it waiting for its CPU") {
+  std::vector<TimedPacket> packets;
+  double tokens = 0;
+  for (unsigned i = 0; i < 12; ++i) {
+    const bool late = i >= 8;
+    StreamPlan one = plan(i, 2000.0 * i, 50);
+    one.wait_ms = 400;
+    append(packets, hop_packets({kOuter, "", 0, Style::kNative}, one, static_cast<std::uint16_t>(40000 + i)));
+    append(packets,
+           hop_packets({kInner, "", late ? 120.0 : 1.5, Style::kNative}, one, static_cast<std::uint16_t>(50000 + i)));
+    tokens += static_cast<double>(one.texts.size());
+  }
+  const json report = replay(packets);
+  CHECK(tokens_of(report, "engine") == tokens);
+  CHECK(tokens_of(report, "proxy") == 0);
+  CHECK(at_port(report, "8080")["proxied"]["requests"] == 12);
+}
+
 TEST_CASE("three hops in a row count at the last") {
   std::vector<TimedPacket> packets;
   for (unsigned i = 0; i < 3; ++i) {
