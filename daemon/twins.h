@@ -122,6 +122,7 @@ class Twins final : public ExchangeSink {
   bool passes(Exchange& exchange, Event event, LineTime at);
   void suspect(Exchange& exchange, LineTime at);
   Verdict judge(const Exchange& outer, const Exchange& inner, LineTime now) const;
+  static Verdict judge_known(const Exchange& outer, const Exchange& inner, LineTime now);
   Verdict judge_by_text(const Exchange& outer, const Exchange& inner, const TwinEvidence& evidence) const;
   bool alone(const Exchange& exchange) const;
   void decide(Exchange& exchange, bool last, LineTime now);

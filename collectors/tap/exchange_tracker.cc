@@ -42,12 +42,6 @@ LineTime Exchange::advance(LineTime at) {
   return now_;
 }
 
-void Exchange::asked(LineTime at) {
-  orphan_ = false;
-  tentative_ = true;
-  begin_at_ = at;
-}
-
 void Exchange::request_announced(std::uint64_t bytes) {
   if (bytes > context_.limits.request_body_bytes_max) request_bytes_max_ = context_.limits.request_start_bytes_max;
 }
@@ -123,7 +117,7 @@ void Exchange::response_head(const ResponseHead& head, bool until_close, LineTim
   family_ = family_of_headers(head);
   python_server_ = head.server == "uvicorn";
   if (head.status >= 400) error_ = true;
-  const bool stream = is_stream(head.media_type);
+  const bool stream = head.media_type == MediaType::kEventStream || head.media_type == MediaType::kNdjson;
   // Whatever an unknown request asked for: only a stream can be told from anything else.
   body_skipped_ = head.status >= 400 || (orphan_ && !stream);
   if (body_skipped_) return;
@@ -193,9 +187,8 @@ void Exchange::on_frame(const Frame& frame) {
   if (context_.reader.damaged() && recognised_ && !frame.cut) {
     reading = context_.reader.read_damaged(frame.text, dialect_);
   }
-  const bool expected = dialect_ != nullptr && !frame.error;  // anything may come in a stream that may be none of ours
-  if (reading == Reading::kNoJson && expected) context_.counters.count(ParseError::kJson);
-  if (reading == Reading::kUnknown && expected) ++context_.counters.frames_unknown;
+  if (reading == Reading::kNoJson && !frame.error) context_.counters.count(ParseError::kJson);
+  if (reading == Reading::kUnknown && !frame.error) ++context_.counters.frames_unknown;
   if (reading == Reading::kOwn || reading == Reading::kNeutral) apply_frame(reading == Reading::kOwn);
   if (reading == Reading::kOwn && ordinary && !ended_) memo_.learn(frame.text, context_.reader.facts());
   // An event stream on a generation route whose first word is an error: a server of that dialect all the same.

@@ -47,9 +47,6 @@ class Exchange final : private FrameSink {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Without a dialect, but the request was seen: begins with the first frame that bears a token, dated `at`.
-  void asked(LineTime at);
-
   // The request. `announced`: the length that its head names.
   void request_announced(std::uint64_t bytes);
   void take_request(std::string_view bytes);
@@ -125,7 +122,7 @@ class Exchange final : private FrameSink {
   bool orphan_;
   bool request_complete_ = false;
   bool request_readable_ = true;
-  bool tentative_ = false;  // may turn out to load a model only, or to be no exchange at all
+  bool tentative_ = false;  // may turn out to load a model only
   bool begun_ = false;
   bool ended_ = false;
   bool recognised_ = false;

@@ -96,9 +96,8 @@ BodyFraming HttpConnection::request_head(std::string_view head, LineTime at) {
   turn->head_method = request->method == "HEAD";
   turn->connect_method = request->method == "CONNECT";
   turn->expects_continue = request->expects_continue;
-  turn->posted = request->method == "POST";
   turn->foreign = !is_engine_route(request->path);
-  const RouteFit route = turn->posted ? dialect_of_route(request->path) : RouteFit{};
+  const RouteFit route = request->method == "POST" ? dialect_of_route(request->path) : RouteFit{};
   if (route.dialect != nullptr) {
     turn->exchange = std::make_unique<Exchange>(context_, endpoint_, route);
     turn->exchange->request_announced(request->fields.content_length.value_or(0));
@@ -152,7 +151,6 @@ BodyFraming HttpConnection::response_head(std::string_view head, LineTime at) {
     lost_interest_ = true;
     return {BodyFraming::Kind::kOpaque, 0};
   }
-  guess_exchange(*response, at);
   if (answering_->exchange) {
     answering_->exchange->response_head(*response, framing.kind == BodyFraming::Kind::kUntilClose, at);
   }
@@ -169,14 +167,6 @@ void HttpConnection::take_turn() {
   }
   answering_ = std::move(waiting_.front());
   waiting_.erase(waiting_.begin());
-}
-
-// A path that is in no table of ours, answered by a stream: gateways and engines alike have their own.
-void HttpConnection::guess_exchange(const ResponseHead& response, LineTime at) {
-  if (answering_->exchange || !answering_->posted || response.status >= 300 || !is_stream(response.media_type)) return;
-  answering_->exchange = std::make_unique<Exchange>(context_, endpoint_, RouteFit{});
-  answering_->exchange->asked(std::min(answering_->asked_at, at));
-  answering_->guessed = true;
 }
 
 void HttpConnection::on_body(Direction direction, std::string_view bytes, LineTime at) {
@@ -242,9 +232,7 @@ void HttpConnection::turn_after_loss(LineTime at) {
 
 void HttpConnection::close_request(LineTime at) {
   Turn* turn = std::exchange(asking_, nullptr);
-  if (turn == nullptr) return;
-  turn->asked_at = at;
-  if (!turn->exchange) return;
+  if (turn == nullptr || !turn->exchange) return;
   turn->exchange->request_complete(at);
   begin_next();
 }
@@ -254,8 +242,7 @@ void HttpConnection::end_response(bool complete, LineTime at) {
   if (asking_ == turn.get()) asking_ = nullptr;
   response_ended_at_ = at;
   if (turn->exchange) turn->exchange->response_end(complete, at);
-  const bool ours = turn->exchange && (!turn->guessed || turn->exchange->recognised());
-  if (!ours && turn->foreign) tell_other_traffic(at);
+  if (!turn->exchange && turn->foreign) tell_other_traffic(at);
   begin_next();
 }
 
@@ -277,7 +264,8 @@ void HttpConnection::on_foreign(Direction, ParseError why, LineTime at) {
   if (unreadable && context_.on_unreadable) context_.on_unreadable(endpoint_, why);
   end_all(at);
   lost_interest_ = true;
-  tell_other_traffic(at);
+  // One client that asks too much at once says nothing about the server.
+  if (why != ParseError::kTooManyRequests) tell_other_traffic(at);
 }
 
 }  // namespace rooflined::tap

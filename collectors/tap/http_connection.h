@@ -28,13 +28,9 @@ class HttpConnection final : public ConnectionHandler, private HttpParserSink {
   bool lost_interest() const override { return lost_interest_; }
 
  private:
-  // A request, whatever it is for: responses are paired by order. Generation routes have an exchange, and so have
-  // streams that answer a POST to some other path, which may be generation all the same.
+  // A request, whatever it is for: responses are paired by order. Only generation routes have an exchange.
   struct Turn {
     std::unique_ptr<Exchange> exchange;
-    LineTime asked_at = LineTime::max();  // once the request is complete
-    bool posted = false;
-    bool guessed = false;  // the exchange is one only if a frame of the response says so
     bool head_method = false;
     bool connect_method = false;
     bool expects_continue = false;  // and waits with its body
@@ -54,7 +50,6 @@ class HttpConnection final : public ConnectionHandler, private HttpParserSink {
   BodyFraming response_head(std::string_view head, LineTime at);
   void close_request(LineTime at);
   void take_turn();
-  void guess_exchange(const ResponseHead& response, LineTime at);
   void end_response(bool complete, LineTime at);
   void begin_next();
   void drop_waiting(LineTime at);

@@ -12,10 +12,6 @@ namespace rooflined::tap {
 
 enum class ContentCoding : std::uint8_t { kIdentity, kGzip, kDeflate, kOther };
 enum class MediaType : std::uint8_t { kOther, kEventStream, kNdjson, kJson };
-// One that says so.
-constexpr bool is_stream(MediaType type) {
-  return type == MediaType::kEventStream || type == MediaType::kNdjson;
-}
 
 // Fields that requests and responses share.
 struct HeadFields {
