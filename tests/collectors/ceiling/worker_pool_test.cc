@@ -146,7 +146,9 @@ TEST_CASE("D6: workers touch first what they read, and run, before the first rep
   CHECK(filled.faults_of_thread - before.faults_of_thread < (filled.faults_of_process - before.faults_of_process) / 2);
   REQUIRE(pool->repeat(0, 2).ok());
   const Usage repeated;
+#ifndef __SANITIZE_THREAD__  // its own memory has faults, too, at the first loads
   CHECK(repeated.faults_of_process - filled.faults_of_process < kHugePages);
+#endif
   CHECK(repeated.threads == filled.threads);
   CHECK(filled.threads == before.threads + 2);
 }
@@ -190,6 +192,9 @@ TEST_CASE("an interrupted worker leaves its block, and the pool ends as a stoppe
   // Never ends by itself.
   const KernelFunctions functions = all(+[](std::uint64_t*, std::size_t, std::size_t) -> std::uint64_t {
     for (volatile bool forever = true; forever;) {
+#ifdef __SANITIZE_THREAD__
+      ::usleep(1);  // that sanitizer hands signals over in calls like this only
+#endif
     }
     return 0;
   });
