@@ -42,6 +42,7 @@ class StopPage {
 
   // `fd` stays the caller's and must stay open; -1 is none. Not shared: for this process only.
   void heed(int fd) noexcept { heeded_ = fd; }
+  bool heeds() const noexcept { return heeded_ >= 0; }
   // Whether loads may disturb a request that nobody has told of yet. A system call (0.3 us) where a descriptor is
   // heeded.
   bool knocked() const noexcept;

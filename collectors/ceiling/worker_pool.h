@@ -7,8 +7,8 @@
 // clock of the coordinator reads 12 % high at 2 GB and several times too high on small sets.
 //
 // Workers look at the stop page before every block, so a stopped repetition reads at most one block more a worker; one
-// that waits for a CPU in the middle of its block is brought out of it by a signal. Every few blocks they look for a
-// knock (stop_page.h) and hold still as long as there is one; a repetition that was held up reads low.
+// that waits for a CPU in the middle of its block is brought out of it by a signal. At the first block and every 0.1 ms
+// they look for a knock (stop_page.h) and hold still as long as there is one; a repetition that was held up reads low.
 // Threads: construct and call from one thread; the stop page may be set by anyone.
 
 #pragma once
@@ -28,8 +28,6 @@ namespace rooflined::ceiling {
 
 // Over all streams of a kernel. A quarter of the MiB that is promised, since it costs nothing measurable.
 inline constexpr Bytes kBlockBytes = 256 * kKiB;
-// 2 MiB, about 0.1 ms of one core: the look costs a quarter of a percent there.
-inline constexpr unsigned kBlocksPerKnock = 8;
 inline constexpr Duration kRepetitionMin = std::chrono::milliseconds(20);
 
 class WorkerPool : public RepetitionSource {
