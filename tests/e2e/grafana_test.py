@@ -177,7 +177,8 @@ def main():
         # The last in the chains of recording rules, for both memories.
         processes.wait_for("the rules", lambda: all(len(prometheus.query(expression)) >= count for expression, count in (
             ("fleet:rooflined_mbu:rate5m", 2), ("fleet:rooflined_tokens_per_second:rate5m", 2),
-            ("node:rooflined_output_tokens_to_engine:ratio_rate15m", 1), ("ALERTS", 1))), 60)
+            ("model:rooflined_tokens_per_second:rate5m", 1), ("model:rooflined_itl_seconds:rate5m", 1),
+            ("model:rooflined_batch_size:rate5m", 1), ("node:rooflined_output_tokens_to_engine:ratio_rate15m", 1), ("ALERTS", 1))), 60)
         count = sum(check_queries(prometheus, board) for board in boards)
     print(f"{count} queries of {len(boards)} dashboards returned data")
     return 0
