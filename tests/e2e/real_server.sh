@@ -34,7 +34,8 @@ else
     chroot "$root" apt-get install -y -qq --no-install-recommends llama.cpp >>"$build/debootstrap.log" 2>&1
   fi
   models=$root/models
-  command=(chroot "$root" llama-server)
+  # A router starts its children by /proc/self/exe: /proc is there for this server only, and gone with it.
+  command=(unshare --mount sh -c 'mount -t proc proc "$0/proc" && exec chroot "$0" llama-server "$@"' "$root")
 fi
 
 mkdir -p "$models"
@@ -42,5 +43,5 @@ mkdir -p "$models"
 "$build/bin/rooflined-make-model" --layers 2 "$models/draft.gguf"
 # One that two threads compute faster than one does.
 "$build/bin/rooflined-make-model" --layers 12 --width 1536 --heads 24 --ffn 4096 --type q4_0 "$models/large.gguf"
-[ "${command[0]}" = chroot ] && models=/models
+[ "${command[0]}" = unshare ] && models=/models
 exec python3 -B "$here/$test" "$build/bin" "$models" "${command[@]}"
