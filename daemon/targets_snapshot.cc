@@ -24,16 +24,17 @@ bool lives_on_gpu(ServerFamily family) {
 }
 
 // What follows from how many sequences share a pass.
+void hide_passes(WindowSnapshot& window) {
+  window.mbu_ratio.reset();
+  window.decode_bandwidth_ratio.reset();
+  window.decode_bytes_per_second.reset();
+  window.tokens_per_second_bound.reset();
+  window.batch_size.reset();
+}
+
 void hide_passes(TargetSnapshot& snapshot) {
-  const auto hide = [](WindowSnapshot& window) {
-    window.mbu_ratio.reset();
-    window.decode_bandwidth_ratio.reset();
-    window.decode_bytes_per_second.reset();
-    window.tokens_per_second_bound.reset();
-    window.batch_size.reset();
-  };
-  for (WindowSnapshot& window : snapshot.windows) hide(window);
-  if (snapshot.live) hide(*snapshot.live);
+  for (WindowSnapshot& window : snapshot.windows) hide_passes(window);
+  if (snapshot.live) hide_passes(*snapshot.live);
 }
 
 }  // namespace
@@ -139,11 +140,7 @@ void Targets::show_share(TargetSnapshot& snapshot) const {
     if (share >= 1) return;
     sampled = true;
     window.tokens_per_second /= share;
-    window.decode_bandwidth_ratio.reset();
-    window.decode_bytes_per_second.reset();
-    window.mbu_ratio.reset();
-    window.tokens_per_second_bound.reset();
-    window.batch_size.reset();
+    hide_passes(window);
   };
   for (WindowSnapshot& window : snapshot.windows) {
     const auto span = std::find_if(options_.windows.begin(), options_.windows.end(),

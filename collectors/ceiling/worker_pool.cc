@@ -23,6 +23,8 @@ namespace {
 
 constexpr std::uint64_t kPassesMax = 1U << 20U;
 constexpr Duration kKnockLook = std::chrono::microseconds(100);
+// In a row. Packets that are no requests and come more often than that are a load of their own.
+constexpr unsigned kHeldUpMax = 4;
 
 MonotonicTime now() {
   return MonotonicTime(std::chrono::steady_clock::now().time_since_epoch());
@@ -36,7 +38,7 @@ std::uint64_t random_word(std::uint64_t place) {
   return z ^ z >> 31;
 }
 
-// Frees the CPU now and then: at idle priority, or with more workers than CPUs, who is waited for needs it.
+// Frees the CPU now and then: at idle priority, or with more workers than CPUs, the one that is waited for needs it.
 void wait_a_little(unsigned& spins) {
   if (++spins % 256 == 0) std::this_thread::yield();
 }
@@ -87,6 +89,7 @@ struct alignas(128) Slot {
   std::uint64_t checksum = 0;
   bool stopped = false;
   MonotonicTime looked_at;  // for a knock
+  bool held_up = false;     // by one
   std::atomic<Bytes> moved{0};
 
   std::size_t place() const { return static_cast<std::size_t>(cpu); }
@@ -137,6 +140,7 @@ void WorkerPool::Shared::work(Slot& slot) {
     unsigned spins = 0;
     while (arrived.load(std::memory_order_acquire) < expected.load(std::memory_order_relaxed)) wait_a_little(spins);
     slot.looked_at = MonotonicTime();
+    slot.held_up = false;
     stop.begin_reading(slot.place(), slot.thread_number);
     if (sigsetjmp(block_end, 1) != 0) {
       slot.stopped = true;  // in the middle of a block
@@ -166,6 +170,7 @@ bool WorkerPool::Shared::knocked(Slot& slot) const {
 // Before every block: false, and the slot is stopped, when there is to be none any more.
 bool WorkerPool::Shared::may_load(Slot& slot) const {
   if (stop.heeds() && knocked(slot)) {
+    slot.held_up = true;
     stop.end_reading(slot.place(), now());
     // Asleep: whoever judges the packet may need this CPU.
     while (!stop.requested() && stop.knocked()) std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -327,18 +332,21 @@ Result<std::unique_ptr<WorkerPool>> WorkerPool::create(const Options& options, c
 
 Result<Repetition> WorkerPool::Shared::repeat(std::size_t kernel, const std::vector<int>& cpus) {
   std::uint64_t& pass_count = passes.try_emplace(cpus, 1).first->second;
-  for (;;) {
+  for (unsigned held_up = 0;;) {
     run(Job::kKernel, kernel, cpus, pass_count);
     Repetition repetition;
     MonotonicTime start = MonotonicTime::max();
     MonotonicTime end = MonotonicTime::min();
+    bool held_now = false;
     for (const auto& slot : slots) {
       if (std::find(cpus.begin(), cpus.end(), slot->cpu) == cpus.end()) continue;
       if (slot->stopped) return Error{ErrorCode::kBusy, "stopped", "while memory was read"};
       start = std::min(start, slot->start);
       end = std::max(end, slot->end);
       repetition.bytes += slot->bytes;
+      held_now = held_now || slot->held_up;
     }
+    if (held_now && ++held_up <= kHeldUpMax) continue;
     repetition.elapsed = end - start;
     if (repetition.elapsed >= kRepetitionMin || pass_count >= kPassesMax) return repetition;
     // A quarter more than needed, so that the next ones of these workers last long enough at once.

@@ -46,9 +46,9 @@ class Doorbell {
   Doorbell(const Doorbell&) = delete;
   Doorbell& operator=(const Doorbell&) = delete;
 
-  // Starts the thread, at the usual priority and with the shortest slices: before a probe's idle one that is enough,
-  // and a real-time thread stays on its CPU even where that is busy inside the kernel. `answer` is called at most once.
-  // Once only.
+  // Starts the thread, at the usual priority and with the shortest slices. Beside others on one CPU it may still come
+  // late, as a real-time thread would where that CPU is busy inside the kernel: the probe's workers hold still by
+  // themselves meanwhile (collectors/ceiling/stop_page.h). `answer` is called at most once. Once only.
   void listen(Answer answer);
 
   // Readable while a packet waits that was not looked at yet. For poll(2) only; another process may have it, too.

@@ -265,12 +265,13 @@ TEST_CASE("workers hold still while a packet waits, and go on where it was no re
     at_rest = pool->bytes_moved();
     door.judge();
   });
-  const auto held_up = pool->repeat(0, 2);
+  const auto counted = pool->repeat(0, 2);
   judge.join();
   CHECK(at_rest == at_knock);
-  REQUIRE(held_up.ok());
-  CHECK(held_up->bytes >= 16 * kMiB);
-  CHECK(pool->bytes_moved() == at_knock + held_up->bytes);
+  REQUIRE(counted.ok());
+  CHECK(counted->bytes >= 16 * kMiB);
+  // The one that was held up is not the one that counts.
+  CHECK(pool->bytes_moved() > at_knock + counted->bytes);
 }
 
 TEST_CASE("a request that is judged while workers hold still ends them where they are") {
