@@ -32,9 +32,10 @@ packages_arm=(g++-aarch64-linux-gnu qemu-user)
 packages_browser=(chromium fonts-dejavu-core npm)
 npm_browser=(axe-core@4.14.1 typescript@5.9.3 @grafana/schema@13.2.3)
 
-# package_installed NAME
+# package_installed NAME: for this machine's processor. A machine of two architectures has a line for each.
 package_installed() {
-  [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+  dpkg-query -W -f='${db:Status-Status} ${Architecture}\n' "$1" 2>/dev/null |
+    grep -qxE "installed ($(dpkg --print-architecture)|all)"
 }
 
 # install_missing NAME…: installs what is not there yet. Without root it only says what is missing, and goes on: the
