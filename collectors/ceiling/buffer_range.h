@@ -1,4 +1,5 @@
-// How the workers of a NUMA node share their part of the probe's buffer: piece by piece, whoever is free the next one.
+// What the probe's buffer holds, and how the workers of a NUMA node share their part of it: piece by piece, whoever is
+// free the next one.
 //
 // Threads: take_piece() from any worker; the rest is set before they begin.
 
@@ -36,6 +37,14 @@ struct Piece {
   std::uint64_t* words = nullptr;
   std::size_t count = 0;
 };
+
+// splitmix64 of the word's place: no two pages are alike, so none can be merged or be the zero page.
+inline std::uint64_t random_word(std::uint64_t place) {
+  std::uint64_t z = (place + 1) * 0x9e3779b97f4a7c15U;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9U;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebU;
+  return z ^ z >> 31;
+}
 
 // The next piece that nobody has; empty when `passes` are over.
 inline Piece take_piece(Range& range, std::uint64_t passes) {

@@ -25,10 +25,6 @@ constexpr std::size_t kLineBytesMax = 1024 * 1024;
 // What a child that was stopped or has closed its report gets to end by itself: 0.1 s go into gigabytes of small pages,
 // more where it has to wait for a CPU.
 constexpr Duration kExitGrace = std::chrono::milliseconds(500);
-// A worker that has a CPU reads its block of 256 KiB to the end in 30 to 60 µs. One that has not answered by then may
-// be waiting for a CPU at idle priority, and would read on when it gets one.
-constexpr Duration kLoadGrace = std::chrono::microseconds(100);
-constexpr Duration kLoadLook = std::chrono::microseconds(20);
 constexpr int kPollMilliseconds = 20;
 constexpr int kExecFailed = 127;
 
@@ -161,17 +157,15 @@ void ProbeProcess::kill_and_reap() {
 
 MonotonicTime ProbeProcess::silence() {
   page_.request();
-  const MonotonicTime grace_end = now() + kLoadGrace;
-  while (page_.someone_reads()) {
-    if (now() >= grace_end) {
-      const std::lock_guard lock(pid_mutex_);
-      if (pid_ >= 0) page_.for_each_reader([this](pid_t thread) { ::tgkill(pid_, thread, kInterruptSignal); });
-      return now();
-    }
-    // Asleep between two looks: a worker may need this CPU for its answer.
-    std::this_thread::sleep_for(kLoadLook);
+  {
+    const std::lock_guard lock(pid_mutex_);
+    if (pid_ >= 0) page_.interrupt_readers(pid_);
   }
-  return page_.last_load();
+  // Awake: from a sleep of 20 us this thread came back up to 4 ms later, to a CPU that was clearing huge pages.
+  while (page_.someone_reads() && now() - page_.interrupted_at() < kAnswerTime) {
+  }
+  // Who still shows waits for a CPU. A worker may have interrupted it, long before this thread was told of the packet.
+  return page_.someone_reads() ? std::max(page_.last_load(), page_.interrupted_at()) : page_.last_load();
 }
 
 ProbeProcess::End ProbeProcess::wait(Duration limit, const std::function<void(std::string_view)>& on_line,

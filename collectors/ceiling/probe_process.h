@@ -19,7 +19,6 @@
 
 #include <sys/types.h>
 
-#include <csignal>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -32,8 +31,6 @@ namespace rooflined::ceiling {
 inline constexpr int kStopDescriptor = 3;
 inline constexpr int kReportDescriptor = 4;
 inline constexpr int kDoorbellDescriptor = 5;
-// Makes a worker of the child leave its block at once (WorkerPool::heed_interrupts()).
-inline constexpr int kInterruptSignal = SIGUSR1;
 
 class ProbeProcess {
  public:
@@ -60,8 +57,8 @@ class ProbeProcess {
 
   // Sets the stop page: a worker that has a CPU ends within a block. wait() does the rest at its next round.
   void stop() const noexcept { page_.request(); }
-  // stop(), a moment for the workers to say when they loaded last, and kInterruptSignal to those that do not answer.
-  // Returns the time of the last load: what the workers left, or the moment from which on none can load any more.
+  // stop(), and an interrupt to every worker in its block. Returns the time of the last load: what the workers left, or
+  // the moment from which on none can load any more. (A page that the kernel clears for one is cleared to its end.)
   MonotonicTime silence();
   // stop() by SIGKILL, and takes its memory: for when others need it now.
   void kill();

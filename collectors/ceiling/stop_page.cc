@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -55,10 +56,35 @@ void StopPage::begin_reading(std::size_t place, pid_t thread) const noexcept {
 }
 
 void StopPage::end_reading(std::size_t place, MonotonicTime last_load) const noexcept {
-  std::int64_t known = shared_->last_load_ns.load();
-  while (known < last_load.ns() && !shared_->last_load_ns.compare_exchange_weak(known, last_load.ns())) {
-  }
+  raise_to(shared_->last_load_ns, last_load);
   if (place < kPlaces) shared_->readers[place].store(0);
+}
+
+void StopPage::interrupt_readers(pid_t process) const noexcept {
+  bool any = false;
+  for (auto& reader : shared_->readers) {
+    pid_t thread = reader.load();
+    if (thread <= 0 || !reader.compare_exchange_strong(thread, -thread)) continue;
+    ::syscall(SYS_tgkill, process, thread, kInterruptSignal);
+    any = true;
+  }
+  if (any) raise_to(shared_->interrupted_at_ns, MonotonicTime(std::chrono::steady_clock::now().time_since_epoch()));
+}
+
+StopPage::Readers StopPage::readers() const noexcept {
+  Readers found;
+  for (const auto& reader : shared_->readers) {
+    const pid_t thread = reader.load();
+    if (thread > 0) ++found.reading;
+    if (thread < 0) ++found.interrupted;
+  }
+  return found;
+}
+
+void StopPage::raise_to(std::atomic<std::int64_t>& latest, MonotonicTime to) noexcept {
+  std::int64_t known = latest.load();
+  while (known < to.ns() && !latest.compare_exchange_weak(known, to.ns())) {
+  }
 }
 
 StopPage::StopPage(StopPage&& other) noexcept

@@ -3,7 +3,8 @@
 //
 // Beside it, workers may heed a descriptor that is readable as long as a packet waits which nobody has judged yet. They
 // hold still while it is: whoever judges needs a CPU first, and on a busy one the scheduler lets it wait for up to 4 ms
-// (a tick of Linux 6.18 without preemption, seen in 6 of 200 requests).
+// (a tick of Linux 6.18 without preemption, seen in 6 of 200 requests). One that has lost its CPU in the middle of a
+// block cannot look: whoever looks first interrupts it, so that it does not read on when it gets the CPU back.
 //
 // Made by the parent, handed to the child as a file descriptor. Threads: any; request() may be called in a signal
 // handler.
@@ -17,10 +18,17 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 
 namespace rooflined::ceiling {
+
+// Makes a worker leave its block at once (WorkerPool::heed_interrupts()).
+inline constexpr int kInterruptSignal = SIGUSR1;
+// One that has a CPU does so within a few microseconds. One that has not by then waits for a CPU.
+inline constexpr Duration kAnswerTime = std::chrono::microseconds(50);
 
 class StopPage {
  public:
@@ -54,21 +62,19 @@ class StopPage {
   void begin_reading(std::size_t place, pid_t thread) const noexcept;
   void end_reading(std::size_t place, MonotonicTime last_load) const noexcept;
 
-  // Calls `each` with the number of every thread between its brackets; false when there is none.
-  template <typename Function>
-  bool for_each_reader(Function each) const {
-    bool any = false;
-    for (const auto& reader : shared_->readers) {
-      const pid_t thread = reader.load();
-      if (thread == 0) continue;
-      any = true;
-      each(thread);
-    }
-    return any;
-  }
-  bool someone_reads() const {
-    return for_each_reader([](pid_t) {});
-  }
+  // Sends kInterruptSignal to every thread of `process` between its brackets, once. It loads nothing from then on: if
+  // it has a CPU it leaves within kAnswerTime, if not, the signal is the first that it gets.
+  void interrupt_readers(pid_t process) const noexcept;
+  // When somebody was interrupted last; 0 before the first.
+  MonotonicTime interrupted_at() const noexcept { return MonotonicTime::from_ns(shared_->interrupted_at_ns.load()); }
+
+  // Threads between their brackets.
+  struct Readers {
+    std::size_t reading = 0;
+    std::size_t interrupted = 0;
+  };
+  Readers readers() const noexcept;
+  bool someone_reads() const noexcept { return readers().reading + readers().interrupted > 0; }
   // The latest that a worker left; 0 before the first.
   MonotonicTime last_load() const noexcept { return MonotonicTime::from_ns(shared_->last_load_ns.load()); }
 
@@ -79,7 +85,8 @@ class StopPage {
   struct Shared {
     std::atomic<std::uint32_t> requested;
     std::atomic<std::int64_t> last_load_ns;  // CLOCK_MONOTONIC, which all processes share
-    std::array<std::atomic<pid_t>, kPlaces> readers;
+    std::atomic<std::int64_t> interrupted_at_ns;
+    std::array<std::atomic<pid_t>, kPlaces> readers;  // 0: nobody; negative: was interrupted
   };
   static_assert(sizeof(Shared) <= 4096, "it is one page");
   static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free,
@@ -87,6 +94,7 @@ class StopPage {
 
   StopPage(Shared* shared, int fd) : shared_(shared), fd_(fd) {}
   static Result<StopPage> map(int fd, int fd_kept);
+  static void raise_to(std::atomic<std::int64_t>& latest, MonotonicTime to) noexcept;
 
   Shared* shared_;
   int fd_;

@@ -30,21 +30,13 @@ MonotonicTime now() {
   return MonotonicTime(std::chrono::steady_clock::now().time_since_epoch());
 }
 
-// splitmix64 of the word's place: no two pages are alike, so none can be merged or be the zero page.
-std::uint64_t random_word(std::uint64_t place) {
-  std::uint64_t z = (place + 1) * 0x9e3779b97f4a7c15U;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebU;
-  return z ^ z >> 31;
-}
-
 // Frees the CPU now and then: at idle priority, or with more workers than CPUs, the one that is waited for needs it.
 void wait_a_little(unsigned& spins) {
   if (++spins % 256 == 0) std::this_thread::yield();
 }
 
-// Where kInterruptSignal brings a worker that is between the two: out of its block. Nothing in there holds anything
-// that would have to be given back.
+// Where kInterruptSignal brings a worker that is in its block: out of it. Nothing in there holds anything that would
+// have to be given back.
 thread_local sigjmp_buf block_end;
 thread_local volatile std::sig_atomic_t in_block = 0;
 
@@ -86,7 +78,6 @@ struct alignas(128) Slot {
   MonotonicTime start;
   MonotonicTime end;
   Bytes bytes = 0;
-  std::uint64_t checksum = 0;
   bool stopped = false;
   MonotonicTime looked_at;  // for a knock
   bool held_up = false;     // by one
@@ -118,6 +109,9 @@ struct WorkerPool::Shared {
   void read(Slot& slot) const;
   bool knocked(Slot& slot) const;
   bool may_load(Slot& slot) const;
+  void enter(const Slot& slot) const;
+  void hold_still() const;
+  bool goes_on_after_interrupt(Slot& slot) const;
   void cut_ranges(std::size_t units);
   void run(Job job, std::size_t kernel, const std::vector<int>& cpus, std::uint64_t pass_count);
   Result<Repetition> repeat(std::size_t kernel, const std::vector<int>& cpus);
@@ -140,20 +134,21 @@ void WorkerPool::Shared::work(Slot& slot) {
     unsigned spins = 0;
     while (arrived.load(std::memory_order_acquire) < expected.load(std::memory_order_relaxed)) wait_a_little(spins);
     slot.looked_at = MonotonicTime();
+    slot.stopped = false;
     slot.held_up = false;
-    stop.begin_reading(slot.place(), slot.thread_number);
-    if (sigsetjmp(block_end, 1) != 0) {
-      slot.stopped = true;  // in the middle of a block
-    } else {
-      in_block = 1;
+    slot.bytes = 0;
+    slot.start = now();
+    if (sigsetjmp(block_end, 1) == 0 || goes_on_after_interrupt(slot)) {
+      enter(slot);
       if (slot.job == Job::kFill) {
         fill(slot);
       } else {
         read(slot);
       }
+      in_block = 0;
+      stop.end_reading(slot.place(), now());
     }
-    in_block = 0;
-    stop.end_reading(slot.place(), now());
+    slot.end = now();
     finished.fetch_add(1, std::memory_order_acq_rel);
     finished.notify_one();
   }
@@ -167,22 +162,42 @@ bool WorkerPool::Shared::knocked(Slot& slot) const {
   return stop.knocked();
 }
 
+// In this order: who shows on the page can be interrupted.
+void WorkerPool::Shared::enter(const Slot& slot) const {
+  in_block = 1;
+  stop.begin_reading(slot.place(), slot.thread_number);
+}
+
+// Asleep: whoever judges the packet may need this CPU.
+void WorkerPool::Shared::hold_still() const {
+  while (!stop.requested() && stop.knocked()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+}
+
 // Before every block: false, and the slot is stopped, when there is to be none any more.
 bool WorkerPool::Shared::may_load(Slot& slot) const {
   if (stop.heeds() && knocked(slot)) {
     slot.held_up = true;
+    in_block = 0;
     stop.end_reading(slot.place(), now());
-    // Asleep: whoever judges the packet may need this CPU.
-    while (!stop.requested() && stop.knocked()) std::this_thread::sleep_for(std::chrono::microseconds(50));
-    stop.begin_reading(slot.place(), slot.thread_number);
+    stop.interrupt_readers(::getpid());
+    hold_still();
+    enter(slot);
   }
   slot.stopped = stop.requested();
   return !slot.stopped;
 }
 
+// The rest of its piece is left out: a repetition that was held up is repeated. Only a stop interrupts the filling.
+bool WorkerPool::Shared::goes_on_after_interrupt(Slot& slot) const {
+  stop.end_reading(slot.place(), std::min(now(), stop.interrupted_at() + kAnswerTime));
+  slot.held_up = true;
+  if (slot.job == Job::kKernel) hold_still();
+  slot.stopped = slot.job == Job::kFill || stop.requested();
+  return !slot.stopped;
+}
+
 void WorkerPool::Shared::fill(Slot& slot) const {
   constexpr std::size_t kBlockWords = kBlockBytes / sizeof(std::uint64_t);
-  slot.stopped = false;
   for (Piece piece = take_piece(*slot.range, 1); piece.count > 0; piece = take_piece(*slot.range, 1)) {
     const auto place = static_cast<std::uint64_t>(piece.words - buffer);
     for (std::size_t begin = 0; begin < piece.count; begin += kBlockWords) {
@@ -198,10 +213,6 @@ void WorkerPool::Shared::read(Slot& slot) const {
   const KernelFunction function = (*functions)[slot.kernel];
   const std::size_t block = kBlockBytes / sizeof(std::uint64_t) / kernel.streams;
   const Bytes element = kernel.bytes_read + kernel.bytes_written;
-  std::uint64_t checksum = 0;
-  Bytes bytes = 0;
-  slot.stopped = false;
-  slot.start = now();
   while (!slot.stopped) {
     const Piece piece = take_piece(*slot.range, slot.passes);
     if (piece.count == 0) break;
@@ -209,14 +220,11 @@ void WorkerPool::Shared::read(Slot& slot) const {
     for (std::size_t at = 0; at < stride; at += block) {
       if (!may_load(slot)) break;
       const std::size_t count = std::min(block, stride - at);
-      checksum += function(piece.words + at, stride, count);
-      bytes += count * element;
+      function(piece.words + at, stride, count);
+      slot.bytes += count * element;
       slot.moved.fetch_add(count * element, std::memory_order_relaxed);
     }
   }
-  slot.end = now();
-  slot.bytes = bytes;
-  slot.checksum = checksum;
 }
 
 // Every node's share of the buffer is its share of the workers.

@@ -8,8 +8,8 @@
 //
 // Workers look at the stop page before every block, so a stopped repetition reads at most one block more a worker; one
 // that waits for a CPU in the middle of its block is brought out of it by a signal. At the first block and every 0.1 ms
-// they look for a knock (stop_page.h) and hold still as long as there is one; a repetition that was held up is
-// repeated. Threads: construct and call from one thread; the stop page may be set by anyone.
+// they look for a knock (stop_page.h), interrupt the others, and hold still as long as there is one; a repetition that
+// was held up is repeated. Threads: construct and call from one thread; the stop page may be set by anyone.
 
 #pragma once
 

@@ -174,14 +174,116 @@ TEST_CASE("the page tells who still reads, and when the last load was") {
   page->begin_reading(0, 41);
   page->begin_reading(StopPage::kPlaces - 1, 42);
   page->begin_reading(StopPage::kPlaces, 43);  // does not show
-  std::vector<pid_t> readers;
-  CHECK(page->for_each_reader([&](pid_t thread) { readers.push_back(thread); }));
-  CHECK(readers == std::vector<pid_t>{41, 42});
+  CHECK(page->readers().reading == 2);
   page->end_reading(0, MonotonicTime::from_ns(700));
   page->end_reading(StopPage::kPlaces - 1, MonotonicTime::from_ns(500));  // its stamp was taken before the other's
   page->end_reading(StopPage::kPlaces, MonotonicTime::from_ns(600));
   CHECK_FALSE(page->someone_reads());
   CHECK(page->last_load() == MonotonicTime::from_ns(700));
+}
+
+namespace {
+
+volatile std::sig_atomic_t interrupts = 0;
+void count_interrupt(int) {
+  interrupts = interrupts + 1;
+}
+
+}  // namespace
+
+TEST_CASE("readers are interrupted once, until they read anew") {
+  auto page = StopPage::create();
+  REQUIRE(page.ok());
+  struct sigaction action {};
+  action.sa_handler = count_interrupt;
+  struct sigaction before {};
+  REQUIRE(::sigaction(kInterruptSignal, &action, &before) == 0);
+  page->interrupt_readers(::getpid());
+  CHECK(interrupts == 0);
+  CHECK(page->interrupted_at() == MonotonicTime());
+  page->begin_reading(7, ::gettid());
+  page->interrupt_readers(::getpid());
+  page->interrupt_readers(::getpid());
+  CHECK(interrupts == 1);
+  CHECK(page->readers().reading == 0);
+  CHECK(page->readers().interrupted == 1);
+  CHECK(page->someone_reads());
+  CHECK(page->interrupted_at() > MonotonicTime());
+  page->end_reading(7, MonotonicTime::from_ns(5));
+  CHECK_FALSE(page->someone_reads());
+  page->begin_reading(7, ::gettid());
+  CHECK(page->readers().reading == 1);
+  page->interrupt_readers(::getpid());
+  CHECK(interrupts == 2);
+  REQUIRE(::sigaction(kInterruptSignal, &before, nullptr) == 0);
+}
+
+namespace {
+
+// This program once more, at one of its hidden test cases.
+std::unique_ptr<ProbeProcess> child_case(const char* tag) {
+  auto process = ProbeProcess::start({"/proc/self/exe", {tag}, ProbeProcess::Priority::kNormal});
+  REQUIRE(process.ok());
+  return std::move(process).value();
+}
+
+// A worker that has lost its CPU within a block: it shows on the page and takes no signal.
+void lose_the_cpu(const StopPage& page) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, kInterruptSignal);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  page.begin_reading(0, ::gettid());
+}
+
+void say_ready_and_wait() {
+  if (::write(kReportDescriptor, "ready\n", 6) != 6) ::_exit(1);
+  for (;;) ::pause();
+}
+
+MonotonicTime now() {
+  return MonotonicTime(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+}  // namespace
+
+TEST_CASE("the child of the next but one", "[.waits_for_a_cpu]") {
+  const auto page = StopPage::attach(kStopDescriptor);
+  if (!page.ok()) ::_exit(1);
+  lose_the_cpu(*page);
+  say_ready_and_wait();
+}
+
+TEST_CASE("the child of the next but one, whose other worker has looked", "[.was_interrupted]") {
+  const auto page = StopPage::attach(kStopDescriptor);
+  if (!page.ok()) ::_exit(1);
+  lose_the_cpu(*page);
+  page->interrupt_readers(::getpid());
+  std::this_thread::sleep_for(2 * kAnswerTime);
+  say_ready_and_wait();
+}
+
+TEST_CASE("a worker that waits for a CPU loaded last when it was interrupted") {
+  const auto process = child_case("[.waits_for_a_cpu]");
+  MonotonicTime asked, first, second;
+  process->wait(kLong, [&](std::string_view) {
+    asked = now();
+    first = process->silence();
+    second = process->silence();
+  });
+  CHECK(first >= asked);
+  CHECK(second == first);
+}
+
+TEST_CASE("a worker that another one has interrupted loaded last then, and not when somebody asks") {
+  const auto process = child_case("[.was_interrupted]");
+  MonotonicTime asked, last_load;
+  process->wait(kLong, [&](std::string_view) {
+    asked = now();
+    last_load = process->silence();
+  });
+  CHECK(last_load > MonotonicTime());
+  CHECK(last_load < asked);
 }
 
 TEST_CASE("a parent that is killed takes its probe along") {
