@@ -218,6 +218,7 @@ Result<Measurement> measure(const Options& options, const StopPage& stop, const 
   if (Status status = sweep_and_copy(choice, source, progress, result); !status.ok()) return status.error();
   evidence.threads = result.winner ? result.winner->threads : evidence.threads_max;
   evidence.confirmed = result.stable();
+  evidence.held_up = (*pool)->held_up();
   if (result.winner) {
     if (Status status = measure_nodes(choice, topology, **pool, source, result); !status.ok()) return status.error();
   }

@@ -100,6 +100,7 @@ Verdict judge(const Measurement& measurement, const Topology& topology, const Ev
   if (topology.quota_cpus && *topology.quota_cpus < static_cast<double>(evidence.threads)) return Verdict::kThrottled;
   if (evidence.seen.throttled_periods > 0) return Verdict::kThrottled;
   if (evidence.seen.steal_share >= kStealMax || busy_with_others(evidence.seen, topology)) return Verdict::kContended;
+  if (evidence.held_up > 0) return Verdict::kContended;
   if (!evidence.confirmed) return Verdict::kUnstable;
   return cache_resident(measurement) ? Verdict::kCacheResident : Verdict::kConfirmed;
 }
@@ -115,6 +116,12 @@ std::vector<std::string> warnings_of(const Measurement& measurement, const Topol
   }
   warn_before_run(topology, evidence.before, warnings);
   warn_about_run(evidence.seen, topology, warnings);
+  if (evidence.held_up > 0) {
+    warnings.push_back(
+        fmt::format("contended: {} repetitions were held up by packets to the watched ports that were no "
+                    "requests for tokens",
+                    evidence.held_up));
+  }
   if (cache_resident(measurement)) {
     warnings.emplace_back("cache resident: the working set fits into the last-level caches, no memory was measured");
   } else if (measurement.cache_inflated) {

@@ -9,7 +9,8 @@
 // Workers look at the stop page before every block, so a stopped repetition reads at most one block more a worker; one
 // that waits for a CPU in the middle of its block is brought out of it by a signal. At the first block and every 0.1 ms
 // they look for a knock (stop_page.h), interrupt the others, and hold still as long as there is one; a repetition that
-// was held up is repeated. Threads: construct and call from one thread; the stop page may be set by anyone.
+// was held up is repeated, up to four times. Threads: construct and call from one thread; the stop page may be set by
+// anyone.
 
 #pragma once
 
@@ -57,6 +58,8 @@ class WorkerPool : public RepetitionSource {
 
   // CPUs that refused a worker: the thread runs wherever the scheduler puts it.
   unsigned unpinned() const;
+  // Repetitions that were held up every time, and count: they read low.
+  unsigned held_up() const;
   // Bytes read or written since the start, by all workers, counted block by block.
   Bytes bytes_moved() const;
 

@@ -3,9 +3,13 @@
 #include "collectors/ceiling/measure.h"
 
 #include "collectors/ceiling/kernels.h"
+#include "collectors/ceiling/worker_pool.h"
 #include "tests/collectors/ceiling/fake_tree.h"
+#include "tests/collectors/ceiling/knocker.h"
 #include "tests/support/catch.h"
 
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <string>
 #include <thread>
@@ -214,6 +218,28 @@ TEST_CASE("a stop while the buffer is filled ends the measurement") {
   REQUIRE_FALSE(measured.ok());
   CHECK(measured.error().code == ErrorCode::kBusy);
   CHECK_FALSE(stop.someone_reads());
+}
+
+TEST_CASE("packets that are no requests and never cease make a measurement contended, not low and stable") {
+  const FakeTree tree(small_machine());
+  StopPage stop = stop_page();
+  const Knocker door(stop);
+  WorkerPool::heed_interrupts();
+  std::atomic<bool> first_cell_done{false};
+  std::thread passers_by([&] {
+    while (!first_cell_done) {
+      door.knock();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      door.judge();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  const auto measured = measure(options_in(tree), stop, [&](const Progress&) { first_cell_done = true; });
+  first_cell_done = true;
+  passers_by.join();
+  REQUIRE(measured.ok());
+  CHECK(measured->verdict == Verdict::kContended);
+  CHECK(measured->warnings.back().find("no requests for tokens") != std::string::npos);
 }
 
 TEST_CASE("what cannot be measured is an error, and says why") {

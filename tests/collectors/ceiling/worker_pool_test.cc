@@ -3,6 +3,7 @@
 #include "collectors/ceiling/worker_pool.h"
 
 #include "collectors/ceiling/probe_process.h"
+#include "tests/collectors/ceiling/knocker.h"
 #include "tests/support/catch.h"
 
 #include <sys/resource.h>
@@ -213,27 +214,6 @@ TEST_CASE("an interrupted worker leaves its block, and the pool ends as a stoppe
 }
 
 namespace {
-
-// A descriptor to heed: readable from knock() to judge().
-class Knocker {
- public:
-  explicit Knocker(StopPage& page) {
-    REQUIRE(::pipe(fds_) == 0);
-    page.heed(fds_[0]);
-  }
-  ~Knocker() {
-    ::close(fds_[0]);
-    ::close(fds_[1]);
-  }
-  void knock() const { REQUIRE(::write(fds_[1], "k", 1) == 1); }
-  void judge() const {
-    char one = 0;
-    REQUIRE(::read(fds_[0], &one, 1) == 1);
-  }
-
- private:
-  int fds_[2] = {};
-};
 
 void wait_until_still(const StopPage& stop, MonotonicTime last_load_before) {
   while (stop.last_load() <= last_load_before || stop.someone_reads()) std::this_thread::yield();
