@@ -1,11 +1,13 @@
-// What the probe's buffer holds, and how the workers of a NUMA node share their part of it: piece by piece, whoever is
-// free the next one.
+// What the probe's buffer holds, how it is given back, and how the workers of a NUMA node share their part of it: piece
+// by piece, whoever is free the next one.
 //
 // Threads: take_piece() from any worker; the rest is set before they begin.
 
 #pragma once
 
 #include "metrics/base/units.h"
+
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -44,6 +46,19 @@ inline std::uint64_t random_word(std::uint64_t place) {
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9U;
   z = (z ^ z >> 27) * 0x94d049bb133111ebU;
   return z ^ z >> 31;
+}
+
+// Piece by piece, each a system call: at the end of one the kernel lets others have the CPU, while within one, or
+// within the end of a process, they may wait for the next tick (4 ms; with 0.5 GB in one piece, a request came 3 ms
+// late).
+inline void give_back(std::uint64_t* buffer, Bytes bytes) {
+  constexpr Bytes kPiece = 4 * kMiB;
+  for (char* begin = reinterpret_cast<char*>(buffer); bytes > 0;) {
+    const Bytes piece = std::min(bytes, kPiece - reinterpret_cast<std::uintptr_t>(begin) % kPiece);
+    ::munmap(begin, piece);
+    begin += piece;
+    bytes -= piece;
+  }
 }
 
 // The next piece that nobody has; empty when `passes` are over.

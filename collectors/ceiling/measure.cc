@@ -218,11 +218,11 @@ Result<Measurement> measure(const Options& options, const StopPage& stop, const 
   if (Status status = sweep_and_copy(choice, source, progress, result); !status.ok()) return status.error();
   evidence.threads = result.winner ? result.winner->threads : evidence.threads_max;
   evidence.confirmed = result.stable();
-  evidence.held_up = (*pool)->held_up();
   if (result.winner) {
     if (Status status = measure_nodes(choice, topology, **pool, source, result); !status.ok()) return status.error();
   }
 
+  evidence.held_share = (*pool)->held_share();
   evidence.seen = surroundings_between(evidence.before, read_conditions(options.root));
   if (evidence.seen.reclaim_events > 0) return reclaimed();
   result.surroundings = evidence.seen;

@@ -159,10 +159,11 @@ MonotonicTime ProbeProcess::silence() {
   page_.request();
   {
     const std::lock_guard lock(pid_mutex_);
-    if (pid_ >= 0) page_.interrupt_readers(pid_);
+    if (pid_ >= 0) page_.interrupt_readers(pid_, StopPage::Whom::kAgain);
   }
+  const MonotonicTime told = now();
   // Awake: from a sleep of 20 us this thread came back up to 4 ms later, to a CPU that was clearing huge pages.
-  while (page_.someone_reads() && now() - page_.interrupted_at() < kAnswerTime) {
+  while (page_.someone_reads() && now() - told < kAnswerTime) {
   }
   // Who still shows waits for a CPU. A worker may have interrupted it, long before this thread was told of the packet.
   return page_.someone_reads() ? std::max(page_.last_load(), page_.interrupted_at()) : page_.last_load();

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -60,15 +62,17 @@ void StopPage::end_reading(std::size_t place, MonotonicTime last_load) const noe
   if (place < kPlaces) shared_->readers[place].store(0);
 }
 
-void StopPage::interrupt_readers(pid_t process) const noexcept {
-  bool any = false;
+void StopPage::interrupt_readers(pid_t process, Whom whom) const noexcept {
   for (auto& reader : shared_->readers) {
     pid_t thread = reader.load();
-    if (thread <= 0 || !reader.compare_exchange_strong(thread, -thread)) continue;
-    ::syscall(SYS_tgkill, process, thread, kInterruptSignal);
-    any = true;
+    bool due = whom == Whom::kAgain && thread < 0;
+    if (thread > 0) {
+      // First, since whoever is interrupted, or sees that it was, asks when.
+      raise_to(shared_->interrupted_at_ns, MonotonicTime(std::chrono::steady_clock::now().time_since_epoch()));
+      due = reader.compare_exchange_strong(thread, -thread);
+    }
+    if (due) ::syscall(SYS_tgkill, process, std::abs(thread), kInterruptSignal);
   }
-  if (any) raise_to(shared_->interrupted_at_ns, MonotonicTime(std::chrono::steady_clock::now().time_since_epoch()));
 }
 
 StopPage::Readers StopPage::readers() const noexcept {

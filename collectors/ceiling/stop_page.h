@@ -63,8 +63,10 @@ class StopPage {
   void end_reading(std::size_t place, MonotonicTime last_load) const noexcept;
 
   // Sends kInterruptSignal to every thread of `process` between its brackets, once. It loads nothing from then on: if
-  // it has a CPU it leaves within kAnswerTime, if not, the signal is the first that it gets.
-  void interrupt_readers(pid_t process) const noexcept;
+  // it has a CPU it leaves within kAnswerTime, if not, the signal is the first that it gets. kAgain: to those, too,
+  // that another thread is about to interrupt, which may have lost its CPU before it came to that.
+  enum class Whom { kOnce, kAgain };
+  void interrupt_readers(pid_t process, Whom whom) const noexcept;
   // When somebody was interrupted last; 0 before the first.
   MonotonicTime interrupted_at() const noexcept { return MonotonicTime::from_ns(shared_->interrupted_at_ns.load()); }
 

@@ -18,6 +18,8 @@ constexpr double kOthersCpusMax = 0.25;
 // Ten runs on two CPUs showed 0.13 to 0.17 while others used 0.15 of a CPU, and 0.98 while they used 1.3.
 constexpr double kCpuPressureShareMax = 0.3;
 constexpr double kCpuPressureWarning = 20;
+// A packet costs 0.1 to 0.2 ms of a repetition of 20 ms or more, and few come in five repetitions in a row.
+constexpr double kHeldShareMax = 0.02;
 
 bool busy_with_others(const Surroundings& seen, const Topology& topology) {
   const double others_max = std::max(kOthersCpusMax, kOthersShareMax * static_cast<double>(topology.cpus.size()));
@@ -100,7 +102,7 @@ Verdict judge(const Measurement& measurement, const Topology& topology, const Ev
   if (topology.quota_cpus && *topology.quota_cpus < static_cast<double>(evidence.threads)) return Verdict::kThrottled;
   if (evidence.seen.throttled_periods > 0) return Verdict::kThrottled;
   if (evidence.seen.steal_share >= kStealMax || busy_with_others(evidence.seen, topology)) return Verdict::kContended;
-  if (evidence.held_up > 0) return Verdict::kContended;
+  if (evidence.held_share > kHeldShareMax) return Verdict::kContended;
   if (!evidence.confirmed) return Verdict::kUnstable;
   return cache_resident(measurement) ? Verdict::kCacheResident : Verdict::kConfirmed;
 }
@@ -116,11 +118,11 @@ std::vector<std::string> warnings_of(const Measurement& measurement, const Topol
   }
   warn_before_run(topology, evidence.before, warnings);
   warn_about_run(evidence.seen, topology, warnings);
-  if (evidence.held_up > 0) {
+  if (evidence.held_share > kHeldShareMax) {
     warnings.push_back(
-        fmt::format("contended: {} repetitions were held up by packets to the watched ports that were no "
-                    "requests for tokens",
-                    evidence.held_up));
+        fmt::format("contended: packets to the watched ports that were no requests for tokens held a "
+                    "repetition up for {:.0f} % of its time",
+                    100 * evidence.held_share));
   }
   if (cache_resident(measurement)) {
     warnings.emplace_back("cache resident: the working set fits into the last-level caches, no memory was measured");

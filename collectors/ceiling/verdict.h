@@ -18,7 +18,7 @@ struct Evidence {
   unsigned threads = 0;    // of the winner
   unsigned threads_max = 0;
   unsigned unpinned = 0;  // workers
-  unsigned held_up = 0;   // repetitions, by packets that were no requests
+  double held_share = 0;  // WorkerPool::held_share()
   Conditions before;
   Surroundings seen;
 };

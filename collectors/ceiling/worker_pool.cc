@@ -45,19 +45,6 @@ void leave_block(int) {
   siglongjmp(block_end, 1);
 }
 
-// Piece by piece, each a system call: at the end of one the kernel lets others have the CPU, while within one, or
-// within the end of a process, they may wait for the next tick (4 ms; with 0.5 GB in one piece, a request came 3 ms
-// late).
-void give_back(std::uint64_t* buffer, Bytes bytes) {
-  constexpr Bytes kPiece = 4 * kMiB;
-  for (char* begin = reinterpret_cast<char*>(buffer); bytes > 0;) {
-    const Bytes piece = std::min(bytes, kPiece - reinterpret_cast<std::uintptr_t>(begin) % kPiece);
-    ::munmap(begin, piece);
-    begin += piece;
-    bytes -= piece;
-  }
-}
-
 enum class Job { kFill, kKernel, kQuit };
 
 // One worker's own lines: what it was told, and what it has to tell.
@@ -78,8 +65,10 @@ struct alignas(128) Slot {
   MonotonicTime end;
   Bytes bytes = 0;
   bool stopped = false;
+  MonotonicTime ran_at;     // the last that this thread knows of
   MonotonicTime looked_at;  // for a knock
   bool held_up = false;     // by one
+  Duration held{0};         // for so long
   std::atomic<Bytes> moved{0};
 
   std::size_t place() const { return static_cast<std::size_t>(cpu); }
@@ -98,7 +87,7 @@ struct WorkerPool::Shared {
   std::vector<std::unique_ptr<Range>> ranges;
   std::vector<std::unique_ptr<Slot>> slots;
   std::map<std::vector<int>, std::uint64_t> passes;  // by the CPUs of the workers: how many last 20 ms
-  unsigned counted_held_up = 0;
+  double held_share = 0;                             // of the repetition that was held up most and counts
 
   std::atomic<unsigned> expected{0};
   std::atomic<unsigned> arrived{0};
@@ -110,7 +99,7 @@ struct WorkerPool::Shared {
   bool knocked(Slot& slot) const;
   bool may_load(Slot& slot) const;
   void enter(const Slot& slot) const;
-  void hold_still() const;
+  void hold_still(Slot& slot) const;
   bool goes_on_after_interrupt(Slot& slot) const;
   void cut_ranges(std::size_t units);
   void run(Job job, std::size_t kernel, const std::vector<int>& cpus, std::uint64_t pass_count);
@@ -136,8 +125,9 @@ void WorkerPool::Shared::work(Slot& slot) {
     slot.looked_at = MonotonicTime();
     slot.stopped = false;
     slot.held_up = false;
+    slot.held = Duration(0);
     slot.bytes = 0;
-    slot.start = now();
+    slot.ran_at = slot.start = now();
     if (sigsetjmp(block_end, 1) == 0 || goes_on_after_interrupt(slot)) {
       enter(slot);
       if (slot.job == Job::kFill) {
@@ -156,9 +146,9 @@ void WorkerPool::Shared::work(Slot& slot) {
 
 // By the clock, not by blocks: who did not have a CPU for a while looks first. Both together cost half a percent.
 bool WorkerPool::Shared::knocked(Slot& slot) const {
-  const MonotonicTime at = now();
-  if (at - slot.looked_at < kKnockLook) return false;
-  slot.looked_at = at;
+  slot.ran_at = now();
+  if (slot.ran_at - slot.looked_at < kKnockLook) return false;
+  slot.looked_at = slot.ran_at;
   return stop.knocked();
 }
 
@@ -169,18 +159,20 @@ void WorkerPool::Shared::enter(const Slot& slot) const {
 }
 
 // Asleep: whoever judges the packet may need this CPU.
-void WorkerPool::Shared::hold_still() const {
+void WorkerPool::Shared::hold_still(Slot& slot) const {
+  const MonotonicTime since = now();
+  slot.held_up = true;
   while (!stop.requested() && stop.knocked()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  slot.held += now() - since;
 }
 
 // Before every block: false, and the slot is stopped, when there is to be none any more.
 bool WorkerPool::Shared::may_load(Slot& slot) const {
   if (stop.heeds() && knocked(slot)) {
-    slot.held_up = true;
     in_block = 0;
     stop.end_reading(slot.place(), now());
-    stop.interrupt_readers(::getpid());
-    hold_still();
+    stop.interrupt_readers(::getpid(), StopPage::Whom::kOnce);
+    hold_still(slot);
     enter(slot);
   }
   slot.stopped = stop.requested();
@@ -189,9 +181,9 @@ bool WorkerPool::Shared::may_load(Slot& slot) const {
 
 // The rest of its piece is left out: a repetition that was held up is repeated. Only a stop interrupts the filling.
 bool WorkerPool::Shared::goes_on_after_interrupt(Slot& slot) const {
-  stop.end_reading(slot.place(), std::min(now(), stop.interrupted_at() + kAnswerTime));
-  slot.held_up = true;
-  if (slot.job == Job::kKernel) hold_still();
+  // Now, where it had a CPU, and where it had none, in its last block or when it was interrupted.
+  stop.end_reading(slot.place(), std::max(slot.ran_at, std::min(now(), stop.interrupted_at() + kAnswerTime)));
+  if (slot.job == Job::kKernel) hold_still(slot);
   slot.stopped = slot.job == Job::kFill || stop.requested();
   return !slot.stopped;
 }
@@ -345,6 +337,7 @@ Result<Repetition> WorkerPool::Shared::repeat(std::size_t kernel, const std::vec
     MonotonicTime start = MonotonicTime::max();
     MonotonicTime end = MonotonicTime::min();
     bool held_now = false;
+    Duration held(0);
     for (const auto& slot : slots) {
       if (std::find(cpus.begin(), cpus.end(), slot->cpu) == cpus.end()) continue;
       if (slot->stopped) return Error{ErrorCode::kBusy, "stopped", "while memory was read"};
@@ -352,11 +345,15 @@ Result<Repetition> WorkerPool::Shared::repeat(std::size_t kernel, const std::vec
       end = std::max(end, slot->end);
       repetition.bytes += slot->bytes;
       held_now = held_now || slot->held_up;
+      held += slot->held;
     }
-    if (held_now && ++held_up <= kHeldUpMax) continue;
-    if (held_now) ++counted_held_up;
+    held_up = held_now ? held_up + 1 : 0;
+    if (held_now && held_up <= kHeldUpMax) continue;
     repetition.elapsed = end - start;
-    if (repetition.elapsed >= kRepetitionMin || pass_count >= kPassesMax) return repetition;
+    if (repetition.elapsed >= kRepetitionMin || pass_count >= kPassesMax) {
+      held_share = std::max(held_share, to_seconds(held) / to_seconds(repetition.elapsed * cpus.size()));
+      return repetition;
+    }
     // A quarter more than needed, so that the next ones of these workers last long enough at once.
     const double factor =
         repetition.elapsed > Duration(0) ? 1.25 * to_seconds(kRepetitionMin) / to_seconds(repetition.elapsed) : 8;
@@ -387,8 +384,8 @@ unsigned WorkerPool::unpinned() const {
       std::count_if(shared_->slots.begin(), shared_->slots.end(), [](const auto& slot) { return !slot->pinned; }));
 }
 
-unsigned WorkerPool::held_up() const {
-  return shared_->counted_held_up;
+double WorkerPool::held_share() const {
+  return shared_->held_share;
 }
 
 Bytes WorkerPool::bytes_moved() const {

@@ -58,8 +58,9 @@ class WorkerPool : public RepetitionSource {
 
   // CPUs that refused a worker: the thread runs wherever the scheduler puts it.
   unsigned unpinned() const;
-  // Repetitions that were held up every time, and count: they read low.
-  unsigned held_up() const;
+  // Of the workers' time in a repetition that counts although it was held up, the part that they held still: so much
+  // low it reads. The most of all repetitions; 0 where none was.
+  double held_share() const;
   // Bytes read or written since the start, by all workers, counted block by block.
   Bytes bytes_moved() const;
 

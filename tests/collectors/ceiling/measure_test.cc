@@ -220,26 +220,79 @@ TEST_CASE("a stop while the buffer is filled ends the measurement") {
   CHECK_FALSE(stop.someone_reads());
 }
 
-TEST_CASE("packets that are no requests and never cease make a measurement contended, not low and stable") {
-  const FakeTree tree(small_machine());
-  StopPage stop = stop_page();
-  const Knocker door(stop);
-  WorkerPool::heed_interrupts();
-  std::atomic<bool> first_cell_done{false};
-  std::thread passers_by([&] {
-    while (!first_cell_done) {
+namespace {
+
+// Packets that are no requests, all the time from start() on.
+class PassersBy {
+ public:
+  explicit PassersBy(const Knocker& door) : thread_([this, &door] { pass(door); }) {}
+  ~PassersBy() {
+    started_ = true;
+    ended_ = true;
+    thread_.join();
+  }
+  void start() { started_ = true; }
+  void end() { ended_ = true; }
+
+ private:
+  void pass(const Knocker& door) const {
+    while (!started_) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    while (!ended_) {
       door.knock();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       door.judge();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-  });
-  const auto measured = measure(options_in(tree), stop, [&](const Progress&) { first_cell_done = true; });
-  first_cell_done = true;
-  passers_by.join();
+  }
+  std::atomic<bool> started_{false};
+  std::atomic<bool> ended_{false};
+  std::thread thread_;
+};
+
+constexpr const char* kHeldUp = "no requests for tokens";
+
+}  // namespace
+
+TEST_CASE("packets that are no requests and never cease make a measurement contended, not low and stable") {
+  const FakeTree tree(small_machine());
+  StopPage stop = stop_page();
+  const Knocker door(stop);
+  WorkerPool::heed_interrupts();
+  PassersBy passers_by(door);
+  passers_by.start();
+  const auto measured = measure(options_in(tree), stop, [&](const Progress&) { passers_by.end(); });
   REQUIRE(measured.ok());
   CHECK(measured->verdict == Verdict::kContended);
-  CHECK(measured->warnings.back().find("no requests for tokens") != std::string::npos);
+  REQUIRE_FALSE(measured->warnings.empty());
+  CHECK(measured->warnings.back().find(kHeldUp) != std::string::npos);
+}
+
+TEST_CASE("so do those that come while the nodes are read, after everything else") {
+  auto files = small_machine();
+  files["/sys/devices/system/cpu/online"] = "0-1\n";
+  files["/sys/devices/system/node/has_memory"] = "0-1\n";
+  for (const std::string node : {"0", "1"}) {
+    const std::string folder = "/sys/devices/system/node/node" + node;
+    files[folder + "/cpulist"] = node + "\n";
+    files[folder + "/meminfo"] = "Node " + node + " MemTotal: 2000000 kB\nNode " + node + " MemFree: 1500000 kB\n";
+  }
+  const FakeTree tree(files);
+  Options options = options_in(tree);
+  options.thread_counts = {2};
+  StopPage stop = stop_page();
+  const Knocker door(stop);
+  WorkerPool::heed_interrupts();
+  PassersBy passers_by(door);
+  unsigned copies = 0;
+  const auto measured = measure(options, stop, [&](const Progress& progress) {
+    constexpr unsigned kNotCounted = 1;  // the first of a cell
+    if (progress.kernel == kCopyKernel && ++copies == kNotCounted + kRepetitionsMin) passers_by.start();
+  });
+  REQUIRE(measured.ok());
+  CHECK(measured->nodes.size() == 2);
+  CHECK(measured->verdict == Verdict::kContended);
+  REQUIRE_FALSE(measured->warnings.empty());
+  CHECK(measured->warnings.back().find(kHeldUp) != std::string::npos);
 }
 
 TEST_CASE("what cannot be measured is an error, and says why") {

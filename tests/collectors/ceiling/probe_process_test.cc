@@ -198,13 +198,15 @@ TEST_CASE("readers are interrupted once, until they read anew") {
   action.sa_handler = count_interrupt;
   struct sigaction before {};
   REQUIRE(::sigaction(kInterruptSignal, &action, &before) == 0);
-  page->interrupt_readers(::getpid());
+  page->interrupt_readers(::getpid(), StopPage::Whom::kOnce);
   CHECK(interrupts == 0);
   CHECK(page->interrupted_at() == MonotonicTime());
   page->begin_reading(7, ::gettid());
-  page->interrupt_readers(::getpid());
-  page->interrupt_readers(::getpid());
+  page->interrupt_readers(::getpid(), StopPage::Whom::kOnce);
+  page->interrupt_readers(::getpid(), StopPage::Whom::kOnce);
   CHECK(interrupts == 1);
+  page->interrupt_readers(::getpid(), StopPage::Whom::kAgain);
+  CHECK(interrupts == 2);
   CHECK(page->readers().reading == 0);
   CHECK(page->readers().interrupted == 1);
   CHECK(page->someone_reads());
@@ -213,8 +215,8 @@ TEST_CASE("readers are interrupted once, until they read anew") {
   CHECK_FALSE(page->someone_reads());
   page->begin_reading(7, ::gettid());
   CHECK(page->readers().reading == 1);
-  page->interrupt_readers(::getpid());
-  CHECK(interrupts == 2);
+  page->interrupt_readers(::getpid(), StopPage::Whom::kOnce);
+  CHECK(interrupts == 3);
   REQUIRE(::sigaction(kInterruptSignal, &before, nullptr) == 0);
 }
 
@@ -258,7 +260,7 @@ TEST_CASE("the child of the next but one, whose other worker has looked", "[.was
   const auto page = StopPage::attach(kStopDescriptor);
   if (!page.ok()) ::_exit(1);
   lose_the_cpu(*page);
-  page->interrupt_readers(::getpid());
+  page->interrupt_readers(::getpid(), StopPage::Whom::kOnce);
   std::this_thread::sleep_for(2 * kAnswerTime);
   say_ready_and_wait();
 }

@@ -204,7 +204,7 @@ TEST_CASE("an interrupted worker leaves its block, and the pool ends as a stoppe
   std::thread stopper([&] {
     while (stop->readers().reading < 2) std::this_thread::yield();
     stop->request();
-    stop->interrupt_readers(::getpid());
+    stop->interrupt_readers(::getpid(), StopPage::Whom::kOnce);
   });
   const auto repetition = pool->repeat(0, 2);
   stopper.join();
