@@ -36,7 +36,9 @@ CaptureLoop::~CaptureLoop() {
 }
 
 void CaptureLoop::start() {
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  if (thread_.joinable()) return;
+  thread_ = std::thread([this] { run(); });
+  rounds_.wait(0);
 }
 
 void CaptureLoop::stop() {
@@ -72,6 +74,7 @@ void CaptureLoop::run() {
       publish();
     }
     rounds_.fetch_add(1);
+    rounds_.notify_one();
   }
   desk_.keep(line_.deploys().kept());
 }

@@ -137,7 +137,10 @@ void ceiling(const json& state, Report& report) {
     report.hint("ceiling", text + ", and older than max_age",
                 {"rooflined membw --adopt      # in a quiet moment, as root", "[ceiling]", "max_age = \"30d\""});
   } else if (is_true(ceiling, "suspect")) {
-    report.hint("ceiling", text + "; the last result is far from it, and waits for a second one that agrees");
+    const bool contradicted = number_of(member(state, "ceiling_measurements"), "suspect") > 0;
+    report.hint("ceiling",
+                text + (contradicted ? "; the last result is far from it, and waits for a second one that agrees"
+                                     : "; so far it stands alone, and waits for a second one that agrees"));
   } else {
     report.works("ceiling", text);
   }

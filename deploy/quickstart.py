@@ -125,7 +125,7 @@ def start_daemon(children, binaries, folder, listen):
         raise Failure(f"{listen} is already in use; is rooflined running? Stop it (systemctl stop rooflined), "
                       "or give another address with --listen")
     daemon = children.start("rooflined", [str(binaries / "rooflined"), "run", "--config", str(settings)])
-    base = f"http://{'127.0.0.1' if host in ('0.0.0.0', '[::]') else host}:{port}"
+    base = f"http://{'127.0.0.1' if host in ('', '0.0.0.0', '[::]') else host}:{port}"
     deadline = time.monotonic() + READY_SECONDS_MAX
     while time.monotonic() < deadline:
         if daemon.poll() is not None:
@@ -296,9 +296,6 @@ def main():
     parser.add_argument("--listen", default="127.0.0.1:10074")
     options = parser.parse_args()
     options.bin = options.bin.resolve()
-    if not options.listen.rpartition(":")[2].isdigit():
-        print(f"quickstart: --listen {options.listen}: want ADDRESS:PORT", file=sys.stderr)
-        return 2
     stop_on_signals()
     with tempfile.TemporaryDirectory(prefix="rooflined-quickstart-") as name:
         folder = pathlib.Path(name)

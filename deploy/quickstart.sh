@@ -12,14 +12,21 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/deploy/packages.sh"
 
 usage() { sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+refuse() { echo "quickstart.sh: $1 (see --help)" >&2; exit 2; }
 arguments=("$@")
+# Before the build, which takes minutes.
 while [ $# -gt 0 ]; do
   case $1 in
-    --seconds | --listen)
-      [ $# -ge 2 ] || { echo "quickstart.sh: $1 needs a value (see --help)" >&2; exit 2; }
+    --seconds | --listen) [ $# -ge 2 ] || refuse "$1 needs a value" ;;&
+    --seconds)
+      [[ $2 =~ ^[0-9]{1,9}(\.[0-9]+)?$ ]] || refuse "--seconds $2: want a number of seconds"
+      shift 2 ;;
+    --listen)
+      [[ $2 =~ ^[^[:space:]]*:([0-9]{1,5})$ ]] && [ "$((10#${BASH_REMATCH[1]}))" -ge 1 ] &&
+        [ "$((10#${BASH_REMATCH[1]}))" -le 65535 ] || refuse "--listen $2: want ADDRESS:PORT, as 127.0.0.1:10074"
       shift 2 ;;
     -h | --help) usage; exit 0 ;;
-    *) echo "quickstart.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
+    *) refuse "unknown option $1" ;;
   esac
 done
 trap 'echo; echo "interrupted"; exit 130' INT TERM

@@ -121,8 +121,13 @@ TEST_CASE("doctor: each wrong set-up by its name, with what mends it") {
        "its listener is gone", ""},
       {"ceiling stale", Health::kHint, [](DoctorFacts&, json& s) { s["ceiling"]["stale"] = true; },
        "older than max_age", "rooflined membw --adopt"},
-      {"ceiling suspect", Health::kHint, [](DoctorFacts&, json& s) { s["ceiling"]["suspect"] = true; },
+      {"ceiling suspect", Health::kHint,
+       [](DoctorFacts&, json& s) {
+         s["ceiling"]["suspect"] = true, s["ceiling_measurements"] = {{"adopted", 2}, {"suspect", 1}};
+       },
        "the last result is far from it", ""},
+      {"ceiling from one result", Health::kHint, [](DoctorFacts&, json& s) { s["ceiling"]["suspect"] = true; },
+       "it stands alone", ""},
       {"ceiling unknown", Health::kHint,
        [](DoctorFacts&, json& s) {
          s.erase("ceiling"), s["idle_blocked"] = {{"cpu", 1}, {"load", 0}};

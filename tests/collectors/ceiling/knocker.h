@@ -7,6 +7,8 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+
 namespace rooflined::ceiling {
 
 class Knocker {
@@ -19,10 +21,13 @@ class Knocker {
     ::close(fds_[0]);
     ::close(fds_[1]);
   }
-  void knock() const { REQUIRE(::write(fds_[1], "k", 1) == 1); }
+  // On any thread, beside checks of another one.
+  void knock() const {
+    if (::write(fds_[1], "k", 1) != 1) std::abort();
+  }
   void judge() const {
     char one = 0;
-    REQUIRE(::read(fds_[0], &one, 1) == 1);
+    if (::read(fds_[0], &one, 1) != 1) std::abort();
   }
 
  private:
