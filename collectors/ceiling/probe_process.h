@@ -60,6 +60,8 @@ class ProbeProcess {
   // stop(), and an interrupt to every worker in its block. Returns the time of the last load: what the workers left, or
   // the moment from which on none can load any more. (A page that the kernel clears for one is cleared to its end.)
   MonotonicTime silence();
+  // Where workers read or fill now.
+  cpu_set_t reading_cpus() const noexcept { return page_.reading_cpus(); }
   // stop() by SIGKILL, and takes its memory: for when others need it now.
   void kill();
 

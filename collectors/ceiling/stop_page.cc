@@ -85,6 +85,16 @@ StopPage::Readers StopPage::readers() const noexcept {
   return found;
 }
 
+cpu_set_t StopPage::reading_cpus() const noexcept {
+  static_assert(kPlaces <= CPU_SETSIZE);
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  for (std::size_t place = 0; place < kPlaces; ++place) {
+    if (shared_->readers[place].load() != 0) CPU_SET(place, &cpus);
+  }
+  return cpus;
+}
+
 void StopPage::raise_to(std::atomic<std::int64_t>& latest, MonotonicTime to) noexcept {
   std::int64_t known = latest.load();
   while (known < to.ns() && !latest.compare_exchange_weak(known, to.ns())) {

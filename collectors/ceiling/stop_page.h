@@ -14,6 +14,7 @@
 #include "metrics/base/result.h"
 #include "metrics/base/time.h"
 
+#include <sched.h>
 #include <sys/types.h>
 
 #include <array>
@@ -77,6 +78,8 @@ class StopPage {
   };
   Readers readers() const noexcept;
   bool someone_reads() const noexcept { return readers().reading + readers().interrupted > 0; }
+  // The places where somebody is between the brackets, which are the numbers of the workers' CPUs.
+  cpu_set_t reading_cpus() const noexcept;
   // The latest that a worker left; 0 before the first.
   MonotonicTime last_load() const noexcept { return MonotonicTime::from_ns(shared_->last_load_ns.load()); }
 

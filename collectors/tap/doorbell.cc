@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -94,6 +95,8 @@ struct Doorbell::Parts {
   std::unique_ptr<HostNetwork> network;
   std::unique_ptr<LocalHost> local;
   std::thread thread;
+  cpu_set_t usable = {};  // CPUs
+  cpu_set_t used = {};
 
   ~Parts() {
     if (quit >= 0) ::close(quit);
@@ -159,6 +162,21 @@ int Doorbell::descriptor() const noexcept {
 
 void Doorbell::listen(Answer answer) {
   parts_->thread = std::thread([parts = parts_.get(), answer = std::move(answer)] { parts->run(answer); });
+  if (::pthread_getaffinity_np(parts_->thread.native_handle(), sizeof parts_->usable, &parts_->usable) != 0) {
+    CPU_ZERO(&parts_->usable);  // more CPUs than it can hold: the thread stays wherever it is put
+  }
+  parts_->used = parts_->usable;
+}
+
+void Doorbell::keep_off(const cpu_set_t& cpus) {
+  cpu_set_t shared;
+  CPU_AND(&shared, &parts_->usable, &cpus);
+  cpu_set_t wanted;
+  CPU_XOR(&wanted, &parts_->usable, &shared);
+  if (CPU_COUNT(&wanted) == 0) wanted = parts_->usable;
+  if (CPU_COUNT(&wanted) == 0 || CPU_EQUAL(&wanted, &parts_->used)) return;
+  ::pthread_setaffinity_np(parts_->thread.native_handle(), sizeof wanted, &wanted);
+  parts_->used = wanted;
 }
 
 }  // namespace rooflined::tap

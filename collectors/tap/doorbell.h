@@ -17,6 +17,8 @@
 #include "metrics/base/result.h"
 #include "metrics/base/time.h"
 
+#include <sched.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -50,6 +52,9 @@ class Doorbell {
   // late, as a real-time thread would where that CPU is busy inside the kernel: the probe's workers hold still by
   // themselves meanwhile (collectors/ceiling/stop_page.h). `answer` is called at most once. Once only.
   void listen(Answer answer);
+
+  // Lets the thread run on other CPUs than these only, where it may use any other. After listen(), by who called that.
+  void keep_off(const cpu_set_t& cpus);
 
   // Readable while a packet waits that was not looked at yet. For poll(2) only; another process may have it, too.
   int descriptor() const noexcept;

@@ -175,6 +175,9 @@ TEST_CASE("the page tells who still reads, and when the last load was") {
   page->begin_reading(StopPage::kPlaces - 1, 42);
   page->begin_reading(StopPage::kPlaces, 43);  // does not show
   CHECK(page->readers().reading == 2);
+  const cpu_set_t cpus = page->reading_cpus();
+  CHECK(CPU_COUNT(&cpus) == 2);
+  CHECK(CPU_ISSET(StopPage::kPlaces - 1, &cpus));
   page->end_reading(0, MonotonicTime::from_ns(700));
   page->end_reading(StopPage::kPlaces - 1, MonotonicTime::from_ns(500));  // its stamp was taken before the other's
   page->end_reading(StopPage::kPlaces, MonotonicTime::from_ns(600));

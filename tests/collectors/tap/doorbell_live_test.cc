@@ -5,8 +5,11 @@
 #include "tests/collectors/tap/loopback_pair.h"
 #include "tests/support/catch.h"
 
+#include <sched.h>
+
 #include <chrono>
 #include <future>
+#include <initializer_list>
 #include <memory>
 #include <string>
 
@@ -76,6 +79,52 @@ TEST_CASE("what came between opening and listening rings, too", "[doorbell]") {
   auto rung = promise.get_future();
   REQUIRE(rung.wait_for(10s) == std::future_status::ready);
   CHECK(rung.get());
+}
+
+namespace {
+
+// Where the doorbell's thread may run once it was kept off these CPUs, one after the other.
+cpu_set_t cpus_after(std::initializer_list<cpu_set_t> kept_off) {
+  test::LoopbackPair pair(false);
+  cpu_set_t found;
+  CPU_ZERO(&found);
+  const auto doorbell = open_on(pair.port);
+  if (doorbell == nullptr) return found;
+  REQUIRE(pair.connect());
+  std::promise<void> promise;
+  doorbell->listen([&](const Result<CaptureTime>&) {
+    ::sched_getaffinity(0, sizeof found, &found);
+    promise.set_value();
+  });
+  for (const cpu_set_t& cpus : kept_off) doorbell->keep_off(cpus);
+  pair.ask("POST /completion HTTP/1.1\r\n\r\n");
+  promise.get_future().wait();
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("its thread keeps off the CPUs of the probe, as long as there are others", "[doorbell]") {
+  cpu_set_t all;
+  REQUIRE(::sched_getaffinity(0, sizeof all, &all) == 0);
+  cpu_set_t none;
+  CPU_ZERO(&none);
+  if (const cpu_set_t found = cpus_after({none}); CPU_COUNT(&found) > 0) {
+    CHECK(CPU_EQUAL(&found, &all));
+  } else {
+    return;  // said above
+  }
+  int first = 0;
+  while (!CPU_ISSET(first, &all)) ++first;
+  cpu_set_t one = none;
+  CPU_SET(first, &one);
+  const cpu_set_t others = cpus_after({one});
+  if (CPU_COUNT(&all) > 1) {
+    CHECK_FALSE(CPU_ISSET(first, &others));
+    CHECK(CPU_COUNT(&others) == CPU_COUNT(&all) - 1);
+  }
+  const cpu_set_t again = cpus_after({one, all});
+  CHECK(CPU_EQUAL(&again, &all));
 }
 
 TEST_CASE("a doorbell that nobody rings closes, listening or not", "[doorbell]") {
